@@ -1,0 +1,36 @@
+# make demo   train, evaluate and tag with the bundled corpus
+# make test   run the tests
+# make lint   check style, types and spelling
+# Each sets up .venv the first time; nothing but Python 3.11+ and make is assumed.
+
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/ready
+
+.PHONY: demo test lint format clean
+
+demo: $(READY)
+	@$(BIN)/laso demo
+
+test: $(READY)
+	@$(BIN)/pytest $(TESTS)
+
+lint: $(READY)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/codespell
+
+format: $(READY)
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("laso needs Python 3.11 or newer, found %d.%d; try: make PYTHON=/path/to/python3.11" % v[:2])'
+	@echo "setting up .venv (once) ..."
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage build dist

@@ -1,0 +1,23 @@
+"""The errors that users meet, all of them ``LasoError``."""
+
+from __future__ import annotations
+
+
+class LasoError(Exception):
+    """The parent of all errors of this library."""
+
+
+class SearchFailed(LasoError):
+    """A search emptied its queue before it dequeued a goal."""
+
+
+class Unreachable(LasoError):
+    """The output wanted for learning cannot be reached by the problem's operators."""
+
+
+class BadFeature(LasoError):
+    """A feature value, heuristic or score is not a finite number."""
+
+
+class BadData(LasoError):
+    """A data file is not what it should be; the message names file and line."""

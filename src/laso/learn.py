@@ -1,0 +1,178 @@
+"""Figure 2 of the paper: search that learns, and the other strategies after an error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
+from laso.errors import SearchFailed, Unreachable
+from laso.problem import Node, Problem, Weights, make_node, operators, rescored, shortened
+from laso.queues import MakeQueue, Queue, depth, observed, only_good
+from laso.search import search
+
+W = TypeVar("W", bound=Weights)
+
+
+class Update(Protocol[W]):
+    """*update* of Figure 2: better weights from the good siblings and the nodes of the queue."""
+
+    def __call__(self, w: W, x: Any, sibs: Sequence[Node], nodes: Sequence[Node]) -> W:
+        """Better weights."""
+        ...
+
+
+def restart(sibs: Sequence[Node]) -> Sequence[Node]:
+    """After an error, go on from the correct siblings (the paper)."""
+    return sibs
+
+
+def stop(sibs: Sequence[Node]) -> Sequence[Node]:
+    """After an error, go on to the next example (early update, Collins & Roark 2004)."""
+    return ()
+
+
+def learn(
+    problem: Problem,
+    x: Any,
+    y: Any,
+    w: W,
+    queue: MakeQueue,
+    update: Update[W],
+    *,
+    after_error: Callable[[Sequence[Node]], Sequence[Node]] = restart,
+) -> W:
+    """Figure 2: search, and update whenever no node is y-good or a wrong goal is dequeued.
+
+    One case more than in the paper: a discipline such as hill-climbing may refuse every successor
+    of a good node. That is the same error, seen one step earlier.
+    """
+
+    def corrected(sibs: Sequence[Node], wrong: Sequence[Node]) -> tuple[W, Any]:
+        better = update(w, x, sibs, wrong)
+        return better, queue(rescored(after_error(sibs), better))
+
+    nodes = queue([make_node(problem, x, w, y)])
+    while nodes:
+        node = nodes.remove_front()
+        if not _any_good(node, nodes) or (node.is_goal and not node.good):
+            sibs = siblings(problem, x, y, w, node)
+            w, nodes = corrected(sibs, [node, *nodes])
+        else:
+            if node.is_goal:
+                return w
+            following = operators(problem, x, node, w, y)
+            nodes.enqueue(following)
+            if not nodes:
+                w, nodes = corrected(_good(following, node, y), [node])
+    return w
+
+
+def siblings(problem: Problem, x: Any, y: Any, w: Weights, node: Node) -> list[Node]:
+    """*siblings* of Figure 2: the y-good nodes beside ``node``.
+
+    Back to the first y-good ancestor, then forward through y-good nodes only to the depth of
+    ``node``; a good goal that comes earlier stands for itself.
+    """
+    ancestor = node
+    while not ancestor.good:
+        assert ancestor.parent is not None, "the first node of a path is y-good"
+        ancestor = ancestor.parent
+    front = [ancestor]
+    for _ in range(node.depth - ancestor.depth):
+        step = []
+        for good in front:
+            if good.is_goal:
+                step.append(good)
+            else:
+                step += _good(operators(problem, x, good, w, y), good, y)
+        front = step
+    return front
+
+
+def laso(problem: Problem, x: Any, y: Any, w: W, queue: MakeQueue, update: Update[W]) -> W:
+    """The paper's strategy: after an error, restart from all correct siblings."""
+    return learn(problem, x, y, w, queue, update)
+
+
+def early(problem: Problem, x: Any, y: Any, w: W, queue: MakeQueue, update: Update[W]) -> W:
+    """Early update (Collins & Roark 2004): after the first error, leave the example."""
+    return learn(problem, x, y, w, queue, update, after_error=stop)
+
+
+def standard(problem: Problem, x: Any, y: Any, w: W, queue: MakeQueue, update: Update[W]) -> W:
+    """Standard update (Collins 2002): decode in full, then compare the outputs if they differ.
+
+    Where several paths lead to ``y``, the one that the same search finds among good nodes counts.
+    """
+    _, found = _search_steps(problem, x, y, w, queue, step=depth)
+    if found is not None and found.good:
+        return w
+    _, wanted = _search_steps(problem, x, y, w, only_good(queue), step=depth)
+    return update(w, x, [_reached(wanted, y)], [_reached(found, y)])
+
+
+def max_violation(
+    problem: Problem,
+    x: Any,
+    y: Any,
+    w: W,
+    queue: MakeQueue,
+    update: Update[W],
+    *,
+    step: Callable[[Node], Any] = depth,
+) -> W:
+    """Max-violation update (Huang et al. 2012): compare where the search went most wrong.
+
+    The best node dequeued at each step, and the best good node that the same search dequeues among
+    good nodes only; the pair furthest apart makes the update. ``step`` should be the key of a beam.
+    """
+    best, found = _search_steps(problem, x, y, w, queue, step=step)
+    if found is not None and found.good:
+        return w
+    best_good, wanted = _search_steps(problem, x, y, w, only_good(queue), step=step)
+    pairs = [(bad, best_good[at]) for at, bad in best.items() if at in best_good and not bad.good]
+    pairs.append((_reached(found, y), _reached(wanted, y)))
+    bad, good = max(pairs, key=lambda pair: pair[0].score - pair[1].score)
+    return update(w, x, [good], [bad])
+
+
+def _search_steps(
+    problem: Problem, x: Any, y: Any, w: Weights, queue: MakeQueue, *, step: Callable[[Node], Any]
+) -> tuple[dict[Any, Node], Node | None]:
+    """A search that knows ``y``: the best node dequeued at each step, and the goal found."""
+    best: dict[Any, Node] = {}
+
+    def keep(node: Node, rest: Queue) -> None:
+        at = step(node)
+        if at not in best or node.score > best[at].score:
+            best[at] = node
+
+    return best, search(problem, x, w, observed(queue, keep), y=y)
+
+
+def _reached(goal: Node | None, y: Any) -> Node:
+    if goal is None:
+        raise SearchFailed(
+            f"no goal was dequeued on the way to {shortened(y)}: this strategy compares complete "
+            "outputs and needs a queue discipline that always reaches one"
+        )
+    return goal
+
+
+def _any_good(node: Node, nodes: Queue) -> bool:
+    return bool(node.good) or any(other.good for other in nodes)
+
+
+def _good(following: Sequence[Node], node: Node, y: Any) -> list[Node]:
+    good = [child for child in following if child.good]
+    if not good:
+        raise Unreachable(
+            f"the output {shortened(y)} cannot be reached: is_good says that state "
+            f"{shortened(node.state)} leads to it, but "
+            + (
+                f"none of its {len(following)} operators leads to a y-good state"
+                if following
+                else "operators returned nothing for it and it is no goal"
+            )
+        )
+    return good

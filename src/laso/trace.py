@@ -1,0 +1,92 @@
+"""What happened in a search or a learning pass, as plain data; seen by wrapping, not by editing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from laso.learn import laso
+from laso.problem import UNKNOWN, Node, Problem, Weights
+from laso.queues import MakeQueue, Queue, observed
+from laso.search import search
+from laso.training import Rule, Strategy
+from laso.vectors import WeightVector, combined
+
+Event = dict[str, Any]
+
+
+class _Notebook:
+    """Numbers nodes in the order in which they are met and writes events down."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self._numbers: dict[Node, int] = {}
+
+    def _number(self, node: Node) -> int:
+        return self._numbers.setdefault(node, len(self._numbers))
+
+    def _all(self, nodes: Iterable[Node]) -> list[Event]:
+        return [self.describe(node) for node in nodes]
+
+    def describe(self, node: Node) -> Event:
+        return {
+            "node": self._number(node),
+            "parent": None if node.parent is None else self._number(node.parent),
+            "operator": node.operator,
+            "state": node.state,
+            "depth": node.depth,
+            "g": node.g,
+            "h": node.h,
+            "score": node.score,
+            "good": node.good,
+            "goal": node.is_goal,
+        }
+
+    def dequeued(self, node: Node, rest: Queue) -> None:
+        self.events.append({"event": "dequeue", **self.describe(node), "queue": self._all(rest)})
+
+    def updated(self, sibs: Sequence[Node], nodes: Sequence[Node], rule: Rule, k: int) -> None:
+        weighting = getattr(rule, "weighting", None)
+        delta = combined(weighting(sibs, nodes)) if weighting else None
+        self.events.append(
+            {
+                "event": "update",
+                "k": k,
+                "sibs": self._all(sibs),
+                "nodes": self._all(nodes),
+                "delta": delta,
+            }
+        )
+
+
+def trace_search(
+    problem: Problem, x: Any, w: Weights, queue: MakeQueue, *, y: Any = UNKNOWN
+) -> list[Event]:
+    """The events of Figure 1: each node dequeued, with what was left in the queue.
+
+    With ``y`` given, each node says whether it is y-good.
+    """
+    notes = _Notebook()
+    search(problem, x, w, observed(queue, notes.dequeued), y=y)
+    return notes.events
+
+
+def trace_learn(
+    problem: Problem,
+    x: Any,
+    y: Any,
+    w: WeightVector,
+    queue: MakeQueue,
+    update: Rule,
+    *,
+    strategy: Strategy = laso,
+) -> tuple[WeightVector, list[Event]]:
+    """The weights after Figure 2 (or another strategy) and its events: dequeues and updates."""
+    notes = _Notebook()
+
+    def noted(w: WeightVector, x: Any, sibs: Sequence[Node], nodes: Sequence[Node]) -> WeightVector:
+        notes.updated(sibs, nodes, update, w.k)
+        return update(w, x, sibs, nodes)
+
+    w = strategy(problem, x, y, w, observed(queue, notes.dequeued), noted)
+    return w, notes.events

@@ -1,0 +1,174 @@
+"""Parameter updates (section 3.4 of the paper): perceptron, approximate large margin and relatives.
+
+An update rule is a small frozen object. ``rule.start()`` gives the first weight vector, and
+``rule(w, x, sibs, nodes)`` is *update* of Figure 2. What enters Delta, and how much, is a
+weighting; where w lives (primal, general norm, kernel) is the vector's own business.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from laso.problem import Node
+from laso.vectors import Kernel, Kernelised, Linear, PNorm, Term, WeightVector
+
+Weighting = Callable[[Sequence[Node], Sequence[Node]], list[Term]]
+
+
+def uniform(sibs: Sequence[Node], nodes: Sequence[Node]) -> list[Term]:
+    """Eq. 2: every good sibling alike, every node of the queue alike."""
+    return _equally(sibs, 1.0) + _equally(nodes, -1.0)
+
+
+def loss_proportional(sibs: Sequence[Node], nodes: Sequence[Node]) -> list[Term]:
+    """The nodes of the queue in proportion to the loss of their paths (Crammer & Singer 2003)."""
+    total = sum(node.loss for node in nodes)
+    if total <= 0.0:
+        return uniform(sibs, nodes)
+    return _equally(sibs, 1.0) + [(node, -node.loss / total) for node in nodes if node.loss]
+
+
+def worst(sibs: Sequence[Node], nodes: Sequence[Node]) -> list[Term]:
+    """Only the highest bad node of the queue (Crammer & Singer's max update).
+
+    It is set against the highest good sibling, since one good node in the queue is all LaSO needs.
+    """
+    bad = [node for node in nodes if not node.good] or list(nodes)
+    return [(max(sibs, key=_score), 1.0), (max(bad, key=_score), -1.0)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Perceptron:
+    """w <- w + Delta (Eq. 2).
+
+    ``margin`` down-weights y-good nodes by a constant while learning; the paper has none here.
+    """
+
+    weighting: Weighting = uniform
+    kernel: Kernel | None = None
+    margin: float = 0.0
+
+    def start(self) -> WeightVector:
+        return _vector(self.kernel, margin=self.margin)
+
+    def __call__(
+        self, w: WeightVector, x: Any, sibs: Sequence[Node], nodes: Sequence[Node]
+    ) -> WeightVector:
+        w.add(w.combine(self.weighting(sibs, nodes)), 1.0)
+        w.k += 1
+        return w
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alma:
+    """w <- P(w + C k^-1/2 P(Delta)), good nodes down-weighted by (1 - alpha) B k^-1/2.
+
+    ``alpha`` in (0, 1] has Gentile's meaning, which is the formula's: a *smaller* alpha asks for a
+    *larger* margin, at least (1 - alpha) of the largest there is; the paper's sentence says the
+    opposite. ``B`` defaults to sqrt(8) / alpha, which Theorem 4 needs (the paper's text has
+    1 / alpha). For p other than 2, B is multiplied and C divided by sqrt(p - 1), as in Gentile.
+    """
+
+    alpha: float = 0.9
+    B: float | None = None
+    C: float = math.sqrt(2.0)
+    p: float = 2.0
+    normalize_always: bool = False
+    weighting: Weighting = uniform
+    kernel: Kernel | None = None
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.alpha <= 1.0:
+            raise ValueError(f"alpha must be above 0 and at most 1, found {self.alpha}")
+        if self.b <= 0.0 or self.C <= 0.0:
+            raise ValueError(f"B and C must be positive, found B={self.b}, C={self.C}")
+        if self.p < 2.0:
+            raise ValueError(f"p must be at least 2, found {self.p}")
+        if self.kernel is not None and self.p != 2.0:
+            raise ValueError(
+                f"a kernel needs p = 2, found p = {self.p}: the update works in kernel space or "
+                "with another norm, but not both (section 5 of the paper)"
+            )
+
+    @property
+    def b(self) -> float:
+        """B, or its default."""
+        return math.sqrt(8.0) / self.alpha if self.B is None else self.B
+
+    def margin(self, k: int) -> float:
+        """(1 - alpha) B sqrt(p - 1) k^-1/2: what a good node must be better by."""
+        return (1.0 - self.alpha) * self.b * math.sqrt((self.p - 1.0) / k)
+
+    def start(self) -> WeightVector:
+        return _vector(self.kernel, p=self.p, margin=self.margin(1))
+
+    def __call__(
+        self, w: WeightVector, x: Any, sibs: Sequence[Node], nodes: Sequence[Node]
+    ) -> WeightVector:
+        delta = w.combine(self.weighting(sibs, nodes))
+        size = w.size(delta)
+        if not self.normalize_always:
+            size = max(1.0, size)
+        if size > 0.0:
+            w.add(delta, self.C / math.sqrt((self.p - 1.0) * w.k) / size)
+            w.project()
+        w.k += 1
+        w.margin = self.margin(w.k)
+        return w
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassiveAggressive:
+    """w <- w + tau Delta, tau = min(C, hinge / ||Delta||^2) (PA-I, Crammer et al. 2006).
+
+    Good nodes are down-weighted by 1, so that a correct answer with a margin below 1 is corrected.
+    """
+
+    C: float = 1.0
+    weighting: Weighting = worst
+    kernel: Kernel | None = None
+    margin: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.C <= 0.0 or self.margin < 0.0:
+            raise ValueError(f"needs C > 0 and margin >= 0, found C={self.C}, margin={self.margin}")
+
+    def start(self) -> WeightVector:
+        return _vector(self.kernel, margin=self.margin)
+
+    def __call__(
+        self, w: WeightVector, x: Any, sibs: Sequence[Node], nodes: Sequence[Node]
+    ) -> WeightVector:
+        delta = w.combine(self.weighting(sibs, nodes))
+        square = w.size(delta) ** 2
+        hinge = self.margin - w.dot(delta)
+        if square > 0.0 and hinge > 0.0:
+            w.add(delta, min(self.C, hinge / square))
+        w.k += 1
+        return w
+
+
+perceptron = Perceptron
+alma = Alma
+passive_aggressive = PassiveAggressive
+
+
+def _vector(kernel: Kernel | None, *, p: float = 2.0, margin: float) -> WeightVector:
+    w: WeightVector
+    if kernel is not None:
+        w = Kernelised(kernel)
+    else:
+        w = Linear() if p == 2.0 else PNorm(p)
+    w.margin = margin
+    return w
+
+
+def _equally(nodes: Sequence[Node], total: float) -> list[Term]:
+    return [(node, total / len(nodes)) for node in nodes]
+
+
+def _score(node: Node) -> float:
+    return node.score

@@ -1,0 +1,309 @@
+"""Weight vectors in three representations: primal, general norm, and kernel.
+
+Each offers the same few operations, so that every update rule is written once:
+
+    g(node)            the path component, w . Phi(x, node)
+    combine(terms)     Delta = sum of c * Phi(x, n) over terms (n, c), in the representation's form
+    dot(delta)         w . Delta
+    size(delta)        the norm of Delta (p-norm; 2-norm unless said)
+    add(delta, step)   w <- w + step * Delta
+    project()          w <- w / max(1, ||w||)
+    tick()             one more example was seen: the present vector enters the average
+    averaged()         the average of the vectors at all ticks, as a vector that only scores
+
+A vector also carries the paper's generation number ``k`` and the ``margin`` by which learning
+down-weights y-good nodes; update rules set both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from laso.problem import Node, Vector
+
+Term = tuple[Node, float]
+Kernel = Callable[[Vector, Vector], float]
+
+
+class WeightVector(Protocol):
+    """The operations that update rules use."""
+
+    k: int
+    margin: float
+
+    def g(self, node: Node) -> float: ...
+    def combine(self, terms: Sequence[Term]) -> Any: ...
+    def dot(self, delta: Any) -> float: ...
+    def size(self, delta: Any) -> float: ...
+    def norm(self) -> float: ...
+    def add(self, delta: Any, step: float) -> None: ...
+    def project(self) -> None: ...
+    def tick(self) -> None: ...
+    def averaged(self) -> WeightVector: ...
+
+
+class ScaledSum:
+    """A sparse vector scale * v with the running sum of its past values, each operation sparse.
+
+    The sum over ticks is kept as S * v - u, where S is the sum of the scales at all ticks and
+    u gains S * dv whenever v gains dv: so neither a shrinking scale nor a tick touches the entries.
+    """
+
+    def __init__(self, start: Mapping[Any, float] = {}):
+        self.v: Vector = dict(start)
+        self.u: Vector = {}
+        self.scale = 1.0
+        self.scales = 0.0
+        self.ticks = 0
+
+    def get(self, name: Hashable) -> float:
+        return self.scale * self.v.get(name, 0.0)
+
+    def items(self) -> Vector:
+        return {name: self.scale * value for name, value in self.v.items()}
+
+    def add(self, delta: Mapping[Any, float], step: float) -> None:
+        for name, value in delta.items():
+            dv = step * value / self.scale
+            self.v[name] = self.v.get(name, 0.0) + dv
+            self.u[name] = self.u.get(name, 0.0) + self.scales * dv
+
+    def shrink(self, factor: float) -> None:
+        self.scale *= factor
+
+    def tick(self) -> None:
+        self.scales += self.scale
+        self.ticks += 1
+
+    def average(self) -> Vector:
+        if not self.ticks:
+            return self.items()
+        return {
+            name: (self.scales * value - self.u.get(name, 0.0)) / self.ticks
+            for name, value in self.v.items()
+        }
+
+
+class Linear:
+    """The primal form: one weight for each feature name."""
+
+    def __init__(self, weights: Mapping[Any, float] = {}, *, k: int = 1):
+        self._w = ScaledSum(weights)
+        self._square = math.fsum(value * value for value in weights.values())
+        self.k = k
+        self.margin = 0.0
+
+    @property
+    def weights(self) -> Vector:
+        """The weights by feature name."""
+        return self._w.items()
+
+    def g(self, node: Node) -> float:
+        if node.parent is None:
+            return 0.0
+        v = self._w.v
+        step = 0.0
+        for name, value in node.features.items():
+            step += v.get(name, 0.0) * value
+        return node.parent.g + self._w.scale * step
+
+    def combine(self, terms: Sequence[Term]) -> Vector:
+        return combined(terms)
+
+    def dot(self, delta: Vector) -> float:
+        return sum(self._w.get(name) * value for name, value in delta.items())
+
+    def size(self, delta: Vector) -> float:
+        return math.sqrt(sum(value * value for value in delta.values()))
+
+    def norm(self) -> float:
+        return math.sqrt(max(0.0, self._square))
+
+    def add(self, delta: Vector, step: float) -> None:
+        self._square += step * (2.0 * self.dot(delta) + step * self.size(delta) ** 2)
+        self._w.add(delta, step)
+
+    def project(self) -> None:
+        if self._square > 1.0:
+            self._w.shrink(1.0 / self.norm())
+            self._square = 1.0
+
+    def tick(self) -> None:
+        self._w.tick()
+
+    def averaged(self) -> Linear:
+        return Linear(self._w.average(), k=self.k)
+
+
+class PNorm:
+    """The dual form for a general norm (Gentile 2001): theta is kept, w = link(theta) is used.
+
+    The link is the gradient of half the squared p-norm; it maps the p-ball of theta onto the
+    q-ball of w, so the projection of w is a scaling of theta.
+    """
+
+    def __init__(self, p: float):
+        self.p = p
+        self.k = 1
+        self.margin = 0.0
+        self._theta: Vector = {}
+        self._norm = 0.0
+        self._sum: Vector = {}
+        self._ticks = 0
+        self._unsummed = 0
+
+    @property
+    def weights(self) -> Vector:
+        """The weights by feature name."""
+        return {name: self._link(value) for name, value in self._theta.items()}
+
+    def _link(self, theta: float) -> float:
+        if not self._norm:
+            return 0.0
+        size: float = abs(theta / self._norm) ** (self.p - 1.0) * self._norm
+        return math.copysign(size, theta)
+
+    def g(self, node: Node) -> float:
+        if node.parent is None:
+            return 0.0
+        return node.parent.g + self.dot(node.features)
+
+    def combine(self, terms: Sequence[Term]) -> Vector:
+        return combined(terms)
+
+    def dot(self, delta: Vector) -> float:
+        theta = self._theta
+        return sum(self._link(theta.get(name, 0.0)) * value for name, value in delta.items())
+
+    def size(self, delta: Vector) -> float:
+        return float(sum(abs(value) ** self.p for value in delta.values()) ** (1.0 / self.p))
+
+    def norm(self) -> float:
+        """The q-norm of w, which is the p-norm of theta."""
+        return self._norm
+
+    def add(self, delta: Vector, step: float) -> None:
+        self._settle()
+        for name, value in delta.items():
+            self._theta[name] = self._theta.get(name, 0.0) + step * value
+        self._norm = self.size(self._theta)
+
+    def project(self) -> None:
+        if self._norm > 1.0:
+            self._theta = {name: value / self._norm for name, value in self._theta.items()}
+            self._norm = 1.0
+
+    def tick(self) -> None:
+        self._ticks += 1
+        self._unsummed += 1
+
+    def _settle(self) -> None:
+        """Enter the present w into the sum, once for every tick it has lived."""
+        if self._unsummed:
+            for name, value in self.weights.items():
+                self._sum[name] = self._sum.get(name, 0.0) + self._unsummed * value
+            self._unsummed = 0
+
+    def averaged(self) -> Linear:
+        self._settle()
+        if not self._ticks:
+            return Linear(self.weights, k=self.k)
+        return Linear({name: value / self._ticks for name, value in self._sum.items()}, k=self.k)
+
+
+class Kernelised:
+    """The kernel form: w is a combination of the paths that learning met, known by their Phi."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        support: Sequence[Vector] = (),
+        coefficients: Mapping[Any, float] = {},
+    ):
+        self.kernel = kernel
+        self.support = list(support)
+        self.k = 1
+        self.margin = 0.0
+        self._a = ScaledSum(coefficients)
+        self._square = 0.0
+
+    @property
+    def coefficients(self) -> list[float]:
+        """The coefficient of each support vector."""
+        return [self._a.get(i) for i in range(len(self.support))]
+
+    def _value(self, phi: Vector) -> float:
+        pairs = zip(self.coefficients, self.support, strict=True)
+        return sum(a * self.kernel(known, phi) for a, known in pairs)
+
+    def g(self, node: Node) -> float:
+        return self._value(node.phi())
+
+    def combine(self, terms: Sequence[Term]) -> list[tuple[Vector, float]]:
+        return [(node.phi(), c) for node, c in terms]
+
+    def dot(self, delta: list[tuple[Vector, float]]) -> float:
+        return sum(c * self._value(phi) for phi, c in delta)
+
+    def size(self, delta: list[tuple[Vector, float]]) -> float:
+        square = sum(c * d * self.kernel(a, b) for a, c in delta for b, d in delta)
+        return math.sqrt(max(0.0, square))
+
+    def norm(self) -> float:
+        return math.sqrt(max(0.0, self._square))
+
+    def add(self, delta: list[tuple[Vector, float]], step: float) -> None:
+        self._square += step * (2.0 * self.dot(delta) + step * self.size(delta) ** 2)
+        first = len(self.support)
+        self.support += [phi for phi, _ in delta]
+        self._a.add({first + i: c for i, (_, c) in enumerate(delta)}, step)
+
+    def project(self) -> None:
+        if self._square > 1.0:
+            self._a.shrink(1.0 / self.norm())
+            self._square = 1.0
+
+    def tick(self) -> None:
+        self._a.tick()
+
+    def averaged(self) -> Kernelised:
+        return Kernelised(self.kernel, self.support, self._a.average())
+
+
+def linear_kernel() -> Kernel:
+    """K(a, b) = a . b"""
+    return _dot
+
+
+def polynomial_kernel(degree: int, *, constant: float = 1.0) -> Kernel:
+    """K(a, b) = (a . b + constant) ** degree"""
+    if degree < 1 or constant < 0:
+        raise ValueError(
+            f"a polynomial kernel needs degree >= 1 and constant >= 0, found {degree}, {constant}"
+        )
+    return lambda a, b: (_dot(a, b) + constant) ** degree
+
+
+def rbf_kernel(gamma: float = 1.0) -> Kernel:
+    """K(a, b) = exp(-gamma * ||a - b||^2)"""
+    if gamma <= 0:
+        raise ValueError(f"an RBF kernel needs gamma > 0, found {gamma}")
+    return lambda a, b: math.exp(-gamma * (_dot(a, a) - 2.0 * _dot(a, b) + _dot(b, b)))
+
+
+def combined(terms: Iterable[Term]) -> Vector:
+    """The sum of c * Phi(x, n) over terms (n, c), names that cancel left out."""
+    total: Vector = {}
+    for node, c in terms:
+        for step in node.path:
+            for name, value in step.features.items():
+                total[name] = total.get(name, 0.0) + c * value
+    return {name: value for name, value in total.items() if value}
+
+
+def _dot(a: Vector, b: Vector) -> float:
+    if len(a) > len(b):
+        a, b = b, a
+    return sum(value * b.get(name, 0.0) for name, value in a.items())
