@@ -9,7 +9,7 @@ Describe a search problem, choose how the queue is kept, and learn the weights i
     perceptron, alma, ...  updates
 """
 
-from laso.errors import BadData, BadFeature, LasoError, SearchFailed, Unreachable
+from laso.errors import BadData, BadFeature, LasoError, MissingData, SearchFailed, Unreachable
 from laso.learn import early, laso, learn, max_violation, siblings, standard
 from laso.problem import Node, Problem
 from laso.queues import (
@@ -43,6 +43,7 @@ __all__ = [
     "BadFeature",
     "LasoError",
     "Linear",
+    "MissingData",
     "Model",
     "Node",
     "Problem",

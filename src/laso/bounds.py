@@ -10,7 +10,7 @@ rho = 1 / (C gamma), and its D sums hinges, not their squares.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from laso.problem import Node, Problem, Vector, make_node, operators
@@ -44,7 +44,7 @@ def radius(problem: Problem, data: Data) -> float:
 
 
 def margins(
-    problem: Problem, data: Data, weights: Vector, *, projected: bool = False
+    problem: Problem, data: Data, weights: Mapping[Any, float], *, projected: bool = False
 ) -> list[float]:
     """p_s for each decision: how far every good successor is above every bad one, for ||w|| = 1.
 
@@ -61,7 +61,9 @@ def margins(
     return [min(map(one, decision)) for decision in pairs(problem, data) if decision]
 
 
-def margin(problem: Problem, data: Data, weights: Vector, *, projected: bool = False) -> float:
+def margin(
+    problem: Problem, data: Data, weights: Mapping[Any, float], *, projected: bool = False
+) -> float:
     """gamma of given weights on given data: the smallest of ``margins``; negative: inseparable."""
     return min(margins(problem, data, weights, projected=projected), default=math.inf)
 
@@ -110,5 +112,5 @@ def _difference(good: Node, bad: Node) -> Vector:
     return combined([(good, 1.0), (bad, -1.0)])
 
 
-def _norm(vector: Vector) -> float:
+def _norm(vector: Mapping[Any, float]) -> float:
     return math.sqrt(math.fsum(value * value for value in vector.values()))

@@ -21,3 +21,7 @@ class BadFeature(LasoError):
 
 class BadData(LasoError):
     """A data file is not what it should be; the message names file and line."""
+
+
+class MissingData(LasoError):
+    """A corpus was not found; the message says where it was looked for and how to get it."""

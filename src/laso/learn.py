@@ -54,8 +54,8 @@ def learn(
     nodes = queue([make_node(problem, x, w, y)])
     while nodes:
         node = nodes.remove_front()
-        if not _any_good(node, nodes) or (node.is_goal and not node.good):
-            sibs = siblings(problem, x, y, w, node)
+        if not (node.good or nodes.any_good()) or (node.is_goal and not node.good):
+            sibs = siblings(problem, x, y, w, node, measure=nodes.measure)
             w, nodes = corrected(sibs, [node, *nodes])
         else:
             if node.is_goal:
@@ -67,26 +67,34 @@ def learn(
     return w
 
 
-def siblings(problem: Problem, x: Any, y: Any, w: Weights, node: Node) -> list[Node]:
+def siblings(
+    problem: Problem,
+    x: Any,
+    y: Any,
+    w: Weights,
+    node: Node,
+    *,
+    measure: Callable[[Node], Any] = depth,
+) -> list[Node]:
     """*siblings* of Figure 2: the y-good nodes beside ``node``.
 
-    Back to the first y-good ancestor, then forward through y-good nodes only to the depth of
-    ``node``; a good goal that comes earlier stands for itself.
+    Back to the first y-good ancestor, then forward through y-good nodes only until they have come
+    as far as ``node``: to its depth in the paper, to its round in a beam that has another key. A
+    good goal that comes earlier stands for itself.
     """
     ancestor = node
     while not ancestor.good:
         assert ancestor.parent is not None, "the first node of a path is y-good"
         ancestor = ancestor.parent
+    sibs: list[Node] = []
     front = [ancestor]
-    for _ in range(node.depth - ancestor.depth):
-        step = []
-        for good in front:
-            if good.is_goal:
-                step.append(good)
-            else:
-                step += _good(operators(problem, x, good, w, y), good, y)
-        front = step
-    return front
+    while front:
+        good = front.pop(0)
+        if good.is_goal or measure(good) >= measure(node):
+            sibs.append(good)
+        else:
+            front += _good(operators(problem, x, good, w, y), good, y)
+    return sibs
 
 
 def laso(problem: Problem, x: Any, y: Any, w: W, queue: MakeQueue, update: Update[W]) -> W:
@@ -104,32 +112,23 @@ def standard(problem: Problem, x: Any, y: Any, w: W, queue: MakeQueue, update: U
 
     Where several paths lead to ``y``, the one that the same search finds among good nodes counts.
     """
-    _, found = _search_steps(problem, x, y, w, queue, step=depth)
+    found = search(problem, x, w, queue, y=y)
     if found is not None and found.good:
         return w
-    _, wanted = _search_steps(problem, x, y, w, only_good(queue), step=depth)
+    wanted = search(problem, x, w, only_good(queue), y=y)
     return update(w, x, [_reached(wanted, y)], [_reached(found, y)])
 
 
-def max_violation(
-    problem: Problem,
-    x: Any,
-    y: Any,
-    w: W,
-    queue: MakeQueue,
-    update: Update[W],
-    *,
-    step: Callable[[Node], Any] = depth,
-) -> W:
+def max_violation(problem: Problem, x: Any, y: Any, w: W, queue: MakeQueue, update: Update[W]) -> W:
     """Max-violation update (Huang et al. 2012): compare where the search went most wrong.
 
     The best node dequeued at each step, and the best good node that the same search dequeues among
-    good nodes only; the pair furthest apart makes the update. ``step`` should be the key of a beam.
+    good nodes only; the pair furthest apart makes the update. Steps are as the queue measures them.
     """
-    best, found = _search_steps(problem, x, y, w, queue, step=step)
+    best, found = _search_steps(problem, x, y, w, queue)
     if found is not None and found.good:
         return w
-    best_good, wanted = _search_steps(problem, x, y, w, only_good(queue), step=step)
+    best_good, wanted = _search_steps(problem, x, y, w, only_good(queue))
     pairs = [(bad, best_good[at]) for at, bad in best.items() if at in best_good and not bad.good]
     pairs.append((_reached(found, y), _reached(wanted, y)))
     bad, good = max(pairs, key=lambda pair: pair[0].score - pair[1].score)
@@ -137,13 +136,13 @@ def max_violation(
 
 
 def _search_steps(
-    problem: Problem, x: Any, y: Any, w: Weights, queue: MakeQueue, *, step: Callable[[Node], Any]
+    problem: Problem, x: Any, y: Any, w: Weights, queue: MakeQueue
 ) -> tuple[dict[Any, Node], Node | None]:
     """A search that knows ``y``: the best node dequeued at each step, and the goal found."""
     best: dict[Any, Node] = {}
 
     def keep(node: Node, rest: Queue) -> None:
-        at = step(node)
+        at = rest.measure(node)
         if at not in best or node.score > best[at].score:
             best[at] = node
 
@@ -157,10 +156,6 @@ def _reached(goal: Node | None, y: Any) -> Node:
             "outputs and needs a queue discipline that always reaches one"
         )
     return goal
-
-
-def _any_good(node: Node, nodes: Queue) -> bool:
-    return bool(node.good) or any(other.good for other in nodes)
 
 
 def _good(following: Sequence[Node], node: Node, y: Any) -> list[Node]:

@@ -86,6 +86,7 @@ class Node:
     loss: float = 0.0
     g: float = 0.0
     h: float = 0.0
+    down: float = 0.0  # by how much learning down-weights it
     score: float = 0.0
 
     @property
@@ -142,7 +143,7 @@ def operators(problem: Problem, x: Any, node: Node, w: Weights, y: Any = UNKNOWN
             problem.apply(x, node.state, operator),
             parent=node,
             operator=operator,
-            features=_vector(problem.features(x, node.state, operator)),
+            features=_vector(problem.features(x, node.state, operator), operator),
             depth=node.depth + 1,
         )
         if y is not UNKNOWN:
@@ -166,13 +167,9 @@ def _valued(problem: Problem, x: Any, w: Weights, node: Node) -> Node:
     node.h = float(problem.h(x, node.state))
     _score(w, node)
     if not math.isfinite(node.score):
-        bad = next(
-            (f"feature {n!r} = {v}" for n, v in node.features.items() if not math.isfinite(v)),
-            f"h = {node.h}, g = {node.g}",
-        )
         raise BadFeature(
-            f"a score must be a finite number, found {bad} for operator {node.operator!r} "
-            f"into state {shortened(node.state)}"
+            f"a score must be a finite number, found g = {node.g}, h = {node.h} for operator "
+            f"{node.operator!r} into state {shortened(node.state)}"
         )
     return node
 
@@ -180,12 +177,25 @@ def _valued(problem: Problem, x: Any, w: Weights, node: Node) -> Node:
 def _score(w: Weights, node: Node) -> None:
     node.g = w.g(node)
     # Section 3.4.2: while learning, y-good nodes are down-weighted by the margin asked for.
-    node.score = node.g + node.h - (w.margin if node.good else 0.0)
+    node.down = w.margin if node.good else 0.0
+    node.score = node.g + node.h - node.down
 
 
-def _vector(features: Features) -> Vector:
+def _vector(features: Features, operator: Any) -> Vector:
     if isinstance(features, Mapping):
-        return {name: float(value) for name, value in features.items()}
+        vector = {name: float(value) for name, value in features.items()}
+        for name, value in vector.items():
+            if not math.isfinite(value):
+                raise BadFeature(
+                    f"a feature must be a finite number, found {name!r} = {value} for operator "
+                    f"{operator!r}"
+                )
+        return vector
+    if isinstance(features, str | bytes):
+        raise BadFeature(
+            f"features must be a mapping or a list of names, found the text {features!r} for "
+            f"operator {operator!r}"
+        )
     counts: Vector = {}
     for name in features:
         counts[name] = counts.get(name, 0.0) + 1.0

@@ -8,7 +8,7 @@ paper is one of them with its parameters. Ties are broken by insertion order thr
 from __future__ import annotations
 
 from bisect import insort
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Protocol
@@ -17,10 +17,18 @@ from laso.problem import Node
 
 
 class Queue(Protocol):
-    """What Figures 1 and 2 ask of *nodes*."""
+    """What Figures 1 and 2 ask of *nodes*.
+
+    Iterating shows the nodes that compete with the one dequeued last, which is what an update is
+    made from: all of them, except that a beam leaves out the rounds it has not opened.
+    ``measure`` tells how far a node has come: nodes that measure the same may be compared.
+    """
 
     def remove_front(self) -> Node: ...
     def enqueue(self, nodes: Sequence[Node]) -> None: ...
+    def measure(self, node: Node) -> Any: ...
+    def any_good(self) -> bool: ...
+    def discard(self, unwanted: Callable[[Node], bool]) -> None: ...
     def __iter__(self) -> Iterator[Node]: ...
     def __len__(self) -> int: ...
 
@@ -77,7 +85,8 @@ def exact(
 ) -> MakeQueue:
     """An unlimited beam in which states of equal signature are recombined: Viterbi search.
 
-    It is exact if states of equal signature (and key) have the same future.
+    It is exact if states of equal signature and key have the same future, and all goals the same
+    key (or no step raises the score).
     """
     return partial(Beam, width=None, key=key or depth, signature=signature)
 
@@ -104,7 +113,7 @@ def total_score(node: Node) -> float:
 
 def path_component(node: Node) -> float:
     """g alone, less the margin for y-good nodes in learning."""
-    return node.score - node.h
+    return node.g - node.down
 
 
 def depth(node: Node) -> int:
@@ -127,6 +136,15 @@ class Line:
             self._nodes.extendleft(reversed(nodes))
         else:
             self._nodes.extend(nodes)
+
+    def measure(self, node: Node) -> int:
+        return node.depth
+
+    def any_good(self) -> bool:
+        return any(node.good for node in self._nodes)
+
+    def discard(self, unwanted: Callable[[Node], bool]) -> None:
+        self._nodes = deque(node for node in self._nodes if not unwanted(node))
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self._nodes)
@@ -154,6 +172,15 @@ class Ranking:
             insort(self._nodes, node, key=lambda n: -self._by(n))
         if self._limit is not None:
             del self._nodes[self._limit :]
+
+    def measure(self, node: Node) -> int:
+        return node.depth
+
+    def any_good(self) -> bool:
+        return any(node.good for node in self._nodes)
+
+    def discard(self, unwanted: Callable[[Node], bool]) -> None:
+        self._nodes = [node for node in self._nodes if not unwanted(node)]
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self._nodes)
@@ -197,7 +224,7 @@ class Beam:
 
     def _open(self) -> None:
         opened = self._later.pop(min(self._later)) if self._later else []
-        candidates = self._recombined(self._waiting + opened)
+        candidates = [*self._waiting, *self._recombined(opened)]
         best = sorted(candidates, key=lambda node: -node.score)[: self._width]
         if best[0].is_goal:
             self._waiting, self._round = [], deque(best)
@@ -212,14 +239,28 @@ class Beam:
         for node in nodes:
             same = self._signature(node.state)
             if same not in best or node.score > best[same].score:
+                best.pop(same, None)  # the better node takes its own place in the order
                 best[same] = node
         return best.values()
+
+    def measure(self, node: Node) -> Any:
+        return self._key(node)
+
+    def any_good(self) -> bool:
+        groups = (self._round, self._waiting, *self._later.values())
+        return any(node.good for nodes in groups for node in nodes)
+
+    def discard(self, unwanted: Callable[[Node], bool]) -> None:
+        self._round = deque(node for node in self._round if not unwanted(node))
+        self._waiting = [node for node in self._waiting if not unwanted(node)]
+        for key, nodes in list(self._later.items()):
+            self._later[key] = [node for node in nodes if not unwanted(node)]
+            if not self._later[key]:
+                del self._later[key]
 
     def __iter__(self) -> Iterator[Node]:
         yield from self._round
         yield from self._waiting
-        for nodes in self._later.values():
-            yield from nodes
 
     def __len__(self) -> int:
         return len(self._round) + len(self._waiting) + sum(map(len, self._later.values()))
@@ -236,6 +277,15 @@ class Wrapper:
 
     def enqueue(self, nodes: Sequence[Node]) -> None:
         self._inner.enqueue(nodes)
+
+    def measure(self, node: Node) -> Any:
+        return self._inner.measure(node)
+
+    def any_good(self) -> bool:
+        return self._inner.any_good()
+
+    def discard(self, unwanted: Callable[[Node], bool]) -> None:
+        self._inner.discard(unwanted)
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self._inner)
@@ -275,31 +325,23 @@ class Remembering(Wrapper):
         super().__init__(nodes, queue=queue)
         self._key = key
         self._closed: set[Hashable] = set()
-
-    def _is_open(self, node: Node) -> bool:
-        return self._key(node.state) not in self._closed
+        self._queued = Counter(key(node.state) for node in nodes)  # at least as many as there are
 
     def remove_front(self) -> Node:
         node = super().remove_front()
-        while not self._is_open(node):
-            node = super().remove_front()
-        self._closed.add(self._key(node.state))
+        key = self._key(node.state)
+        self._closed.add(key)
+        if self._queued.pop(key, 0) > 1:
+            self.discard(lambda other: self._key(other.state) == key)
         return node
 
     def enqueue(self, nodes: Sequence[Node]) -> None:
-        super().enqueue([node for node in nodes if self._is_open(node)])
-
-    def __iter__(self) -> Iterator[Node]:
-        return filter(self._is_open, self._inner)
-
-    def __bool__(self) -> bool:
-        return any(True for _ in self)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
+        fresh = [node for node in nodes if self._key(node.state) not in self._closed]
+        self._queued.update(self._key(node.state) for node in fresh)
+        super().enqueue(fresh)
 
 
 def _width(width: int) -> int:
-    if not isinstance(width, int) or width < 1:
+    if not isinstance(width, int) or isinstance(width, bool) or width < 1:
         raise ValueError(f"the width of a beam must be a whole number from 1 up, found {width!r}")
     return width

@@ -83,10 +83,10 @@ class Alma:
     def __post_init__(self) -> None:
         if not 0.0 < self.alpha <= 1.0:
             raise ValueError(f"alpha must be above 0 and at most 1, found {self.alpha}")
-        if self.b <= 0.0 or self.C <= 0.0:
+        if not (0.0 < self.b < math.inf and 0.0 < self.C < math.inf):
             raise ValueError(f"B and C must be positive, found B={self.b}, C={self.C}")
-        if self.p < 2.0:
-            raise ValueError(f"p must be at least 2, found {self.p}")
+        if not 2.0 <= self.p < math.inf:
+            raise ValueError(f"p must be at least 2 and finite, found {self.p}")
         if self.kernel is not None and self.p != 2.0:
             raise ValueError(
                 f"a kernel needs p = 2, found p = {self.p}: the update works in kernel space or "
@@ -133,7 +133,7 @@ class PassiveAggressive:
     margin: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.C <= 0.0 or self.margin < 0.0:
+        if not (self.C > 0.0 and 0.0 <= self.margin < math.inf):
             raise ValueError(f"needs C > 0 and margin >= 0, found C={self.C}, margin={self.margin}")
 
     def start(self) -> WeightVector:
@@ -147,7 +147,7 @@ class PassiveAggressive:
         hinge = self.margin - w.dot(delta)
         if square > 0.0 and hinge > 0.0:
             w.add(delta, min(self.C, hinge / square))
-        w.k += 1
+            w.k += 1
         return w
 
 

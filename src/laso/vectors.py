@@ -18,13 +18,14 @@ down-weights y-good nodes; update rules set both.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from laso.problem import Node, Vector
 
 Term = tuple[Node, float]
-Kernel = Callable[[Vector, Vector], float]
+Kernel = Callable[[Mapping[Any, float], Mapping[Any, float]], float]
 
 
 class WeightVector(Protocol):
@@ -72,6 +73,17 @@ class ScaledSum:
 
     def shrink(self, factor: float) -> None:
         self.scale *= factor
+        if self.scale < 1e-3:
+            self._rescale()
+
+    def _rescale(self) -> None:
+        """Begin again with scale 1 and the sum so far, before the scale loses its digits."""
+        self.u = {name: -total for name, total in self._sum().items()}
+        self.v = self.items()
+        self.scale, self.scales = 1.0, 0.0
+
+    def _sum(self) -> Vector:
+        return {name: self.scales * value - self.u.get(name, 0.0) for name, value in self.v.items()}
 
     def tick(self) -> None:
         self.scales += self.scale
@@ -80,10 +92,7 @@ class ScaledSum:
     def average(self) -> Vector:
         if not self.ticks:
             return self.items()
-        return {
-            name: (self.scales * value - self.u.get(name, 0.0)) / self.ticks
-            for name, value in self.v.items()
-        }
+        return {name: total / self.ticks for name, total in self._sum().items()}
 
 
 class Linear:
@@ -178,7 +187,11 @@ class PNorm:
         return sum(self._link(theta.get(name, 0.0)) * value for name, value in delta.items())
 
     def size(self, delta: Vector) -> float:
-        return float(sum(abs(value) ** self.p for value in delta.values()) ** (1.0 / self.p))
+        largest = max(map(abs, delta.values()), default=0.0)
+        if not largest:
+            return 0.0
+        ratios = (abs(value) / largest for value in delta.values())
+        return float(largest * sum(ratio**self.p for ratio in ratios) ** (1.0 / self.p))
 
     def norm(self) -> float:
         """The q-norm of w, which is the p-norm of theta."""
@@ -192,6 +205,7 @@ class PNorm:
 
     def project(self) -> None:
         if self._norm > 1.0:
+            self._settle()
             self._theta = {name: value / self._norm for name, value in self._theta.items()}
             self._norm = 1.0
 
@@ -221,13 +235,15 @@ class Kernelised:
         kernel: Kernel,
         support: Sequence[Vector] = (),
         coefficients: Mapping[Any, float] = {},
+        *,
+        k: int = 1,
     ):
         self.kernel = kernel
         self.support = list(support)
-        self.k = 1
+        self.k = k
         self.margin = 0.0
         self._a = ScaledSum(coefficients)
-        self._square = 0.0
+        self._square = self.size(list(zip(self.support, self.coefficients, strict=True))) ** 2
 
     @property
     def coefficients(self) -> list[float]:
@@ -269,7 +285,7 @@ class Kernelised:
         self._a.tick()
 
     def averaged(self) -> Kernelised:
-        return Kernelised(self.kernel, self.support, self._a.average())
+        return Kernelised(self.kernel, self.support, self._a.average(), k=self.k)
 
 
 def linear_kernel() -> Kernel:
@@ -279,31 +295,43 @@ def linear_kernel() -> Kernel:
 
 def polynomial_kernel(degree: int, *, constant: float = 1.0) -> Kernel:
     """K(a, b) = (a . b + constant) ** degree"""
-    if degree < 1 or constant < 0:
+    if degree != int(degree) or degree < 1 or not 0 <= constant < math.inf:
         raise ValueError(
-            f"a polynomial kernel needs degree >= 1 and constant >= 0, found {degree}, {constant}"
+            f"a polynomial kernel needs a whole degree >= 1 and a constant >= 0, found {degree}, "
+            f"{constant}"
         )
     return lambda a, b: (_dot(a, b) + constant) ** degree
 
 
 def rbf_kernel(gamma: float = 1.0) -> Kernel:
     """K(a, b) = exp(-gamma * ||a - b||^2)"""
-    if gamma <= 0:
+    if not 0 < gamma < math.inf:
         raise ValueError(f"an RBF kernel needs gamma > 0, found {gamma}")
     return lambda a, b: math.exp(-gamma * (_dot(a, a) - 2.0 * _dot(a, b) + _dot(b, b)))
 
 
 def combined(terms: Iterable[Term]) -> Vector:
-    """The sum of c * Phi(x, n) over terms (n, c), names that cancel left out."""
-    total: Vector = {}
+    """The sum of c * Phi(x, n) over terms (n, c), zeros left out.
+
+    Where the c sum to zero, a step that all the paths share cancels and is not looked at.
+    """
+    terms = list(terms)
+    balanced = abs(math.fsum(c for _, c in terms)) < 1e-9
+    steps: dict[Node, float] = {}
+    shared: Counter[Node] = Counter()
     for node, c in terms:
         for step in node.path:
+            steps[step] = steps.get(step, 0.0) + c
+            shared[step] += 1
+    total: Vector = {}
+    for step, c in steps.items():
+        if shared[step] < len(terms) or not balanced:
             for name, value in step.features.items():
                 total[name] = total.get(name, 0.0) + c * value
     return {name: value for name, value in total.items() if value}
 
 
-def _dot(a: Vector, b: Vector) -> float:
+def _dot(a: Mapping[Any, float], b: Mapping[Any, float]) -> float:
     if len(a) > len(b):
         a, b = b, a
     return sum(value * b.get(name, 0.0) for name, value in a.items())

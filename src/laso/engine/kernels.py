@@ -1,0 +1,827 @@
+"""Figures 1 and 2 over integer states, to be compiled together with a problem's functions.
+
+Nothing here is called as it stands. ``compile.py`` gives each function new globals in which the
+problem's own functions take the place of the ones named under "the problem", and compiles the
+result. With the JIT off the same code runs as plain Python.
+"""
+
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from laso.engine.layout import (
+    ALMA,
+    BELOW,
+    BEST,
+    BEST_GOOD,
+    BITS,
+    DEPTH,
+    DEQUEUED,
+    DONE,
+    EARLY,
+    ENTRIES,
+    FAILED,
+    FIRST,
+    GENERATED,
+    GENERATION,
+    GOAL,
+    GOOD,
+    GOODS,
+    GROUP,
+    HELD,
+    KEY,
+    KNOWN_Y,
+    LABEL,
+    LOSS,
+    LOSS_PROPORTIONAL,
+    LOW,
+    MARGIN,
+    MASS,
+    MAX_VIOLATION,
+    MORE_ENTRIES,
+    MORE_NODES,
+    MORE_ROWS,
+    NODES,
+    OFFERED,
+    ONLY_GOOD,
+    ORDER,
+    PARENT,
+    PASSIVE_AGGRESSIVE,
+    PENDING,
+    QUEUED,
+    RANKED,
+    ROUND_AT,
+    ROUND_END,
+    ROWS,
+    SCALE,
+    SCALES,
+    SCORE,
+    SQUARE,
+    STANDARD,
+    TICKS,
+    UNKNOWN_Y,
+    UNREACHABLE,
+    VERSION,
+    WAITING,
+    WORST,
+    G,
+    Input,
+    Out,
+)
+
+# The problem: replaced by the functions of the problem compiled (see laso.engine.problem).
+WEIGHTED = False
+limits = initial = groups = cell = shared = features = allowed = apply = None
+is_goal = is_good = loss = key = signature = None
+
+# --------------------------------------------------------------------------- the weight table
+
+
+def find(slots, key):
+    """The row of a key, -1 if it has none."""
+    mask = slots.shape[0] - 1
+    i = key & mask
+    while slots[i, 1] != 0:
+        if slots[i, 0] == key:
+            return slots[i, 1] - 1
+        i = (i + 1) & mask
+    return -1
+
+
+def row_of(slots, rows, key):
+    """The row of a key, made if it has none; the table must have room."""
+    mask = slots.shape[0] - 1
+    i = key & mask
+    while slots[i, 1] != 0:
+        if slots[i, 0] == key:
+            return slots[i, 1] - 1
+        i = (i + 1) & mask
+    slots[i, 0] = key
+    rows[ROWS] += 1
+    slots[i, 1] = rows[ROWS]
+    return rows[ROWS] - 1
+
+
+def shortened(keys, n, bits):
+    """Cut n keys to some bits (the hashing trick); 0 leaves them whole."""
+    if bits > 0:
+        for f in range(n):
+            keys[f] &= (1 << bits) - 1
+    return n
+
+
+def add_rows(table, out, n, sums):
+    """Add the weights of n features, for all labels at once."""
+    slots, v, keys, values = table.slots, table.v, out.keys, out.values
+    shortened(keys, n, table.ints[BITS])
+    for f in range(n):
+        row = find(slots, keys[f])
+        if row >= 0:
+            if WEIGHTED:
+                for label in range(sums.shape[0]):
+                    sums[label] += v[row, label] * values[f]
+            else:
+                for label in range(sums.shape[0]):
+                    sums[label] += v[row, label]
+
+
+def score_labels(x, state, group, table, run):
+    """run.sums <- w . phi for every label of a group; equal cells are summed once a version."""
+    sums, out, stamps, version = run.sums, run.out, run.stamps, run.meta[VERSION]
+    at = cell(x, state, group)
+    if at >= 0:
+        cached = run.cells[at]
+        if stamps[at] != version:
+            stamps[at] = version
+            cached[:] = 0.0
+            add_rows(table, out, shared(x, state, group, out), cached)
+        sums[:] = cached
+    else:
+        sums[:] = 0.0
+        add_rows(table, out, shared(x, state, group, out), sums)
+    add_rows(table, out, features(x, state, group, out), sums)
+
+
+def step_features(x, state, group, table, out):
+    """Write all features of a step, those of its cell first; how many."""
+    n = shared(x, state, group, out)
+    n += features(x, state, group, Out(out.keys[n:], out.values[n:]))
+    return shortened(out.keys, n, table.ints[BITS])
+
+
+def step_score(x, state, group, label, table, out):
+    """w . phi of one step."""
+    slots, v, keys, values = table.slots, table.v, out.keys, out.values
+    total = 0.0
+    for f in range(step_features(x, state, group, table, out)):
+        row = find(slots, keys[f])
+        if row >= 0:
+            if WEIGHTED:
+                total += v[row, label] * values[f]
+            else:
+                total += v[row, label]
+    return table.reals[SCALE] * total
+
+
+# --------------------------------------------------------------------------- nodes and agenda
+
+
+def new_node(run):
+    """The number of a node not used yet, -1 if there is no room."""
+    node = run.meta[NODES]
+    if node == run.ints.shape[0]:
+        return -1
+    run.meta[NODES] = node + 1
+    return node
+
+
+def step_to(ints, node, parent, group, label):
+    """Make a node the result of a step, its scores and state still to be written."""
+    ints[node, PARENT] = parent
+    ints[node, GROUP] = group
+    ints[node, LABEL] = label
+    ints[node, DEPTH] = ints[parent, DEPTH] + 1 if parent >= 0 else 0
+    ints[node, GOAL] = -1
+    ints[node, ORDER] = -1
+
+
+def make_state(x, run, node):
+    """Write the state of a node, if it has none yet."""
+    ints, states = run.ints, run.states
+    if ints[node, GOAL] < 0:
+        state = states[node]
+        parent = ints[node, PARENT]
+        if parent < 0:
+            initial(x, state)
+        else:
+            apply(x, states[parent], ints[node, GROUP], ints[node, LABEL], state)
+        ints[node, GOAL] = is_goal(x, state)
+
+
+def make_queue(run):
+    """An empty agenda."""
+    run.lists[:, :BEST] = 0
+    run.meta[ROUND_AT] = run.meta[ROUND_END] = run.meta[WAITING] = 0
+    run.meta[QUEUED] = run.meta[GOODS] = 0
+    run.meta[LOW] = run.lists.shape[0] - 2
+
+
+def size(run):
+    """The number of nodes in the agenda."""
+    return run.meta[ROUND_END] - run.meta[ROUND_AT] + run.meta[WAITING] + run.meta[QUEUED]
+
+
+def place_for(lists, reals, width, at, score):
+    """Where in list ``at`` a node of this score belongs, -1 if the list is full of better ones."""
+    place = lists[at, HELD]
+    if place == width:
+        place -= 1
+        if not score > reals[lists[at, FIRST + place], SCORE]:
+            return -1
+    while place > 0 and score > reals[lists[at, FIRST + place - 1], SCORE]:
+        place -= 1
+    return place
+
+
+def insert(lists, meta, at, place, node):
+    """Put a node into its place in a list, which must have room for it."""
+    held = lists[at, HELD]
+    for j in range(FIRST + held, FIRST + place, -1):
+        lists[at, j] = lists[at, j - 1]
+    lists[at, FIRST + place] = node
+    lists[at, HELD] = held + 1
+    meta[QUEUED] += 1
+    meta[LOW] = min(meta[LOW], at)
+
+
+def drop_last(lists, meta, at, width):
+    """Remove the worst node of a full list and answer it, -1 if the list is not full."""
+    held = lists[at, HELD]
+    if held < width:
+        return -1
+    lists[at, HELD] = held - 1
+    meta[QUEUED] -= 1
+    return lists[at, FIRST + held - 1]
+
+
+def count_good(lists, meta, at, ranked, change):
+    """Count a good node that list ``at`` was offered.
+
+    A round is cut when it opens, so until then a good node counts as queued even if it has lost
+    its place; the single list of a ranking is cut at once.
+    """
+    meta[GOODS] += change
+    if not ranked:
+        lists[at, OFFERED] += change
+
+
+def enqueue(run, options, node):
+    """Enqueue a node that is made."""
+    ints, reals, lists, meta = run.ints, run.reals, run.lists, run.meta
+    ranked = options.kind == RANKED
+    at = 0 if ranked else ints[node, KEY]
+    place = place_for(lists, reals, options.width, at, reals[node, SCORE])
+    if place >= 0:
+        lost = drop_last(lists, meta, at, options.width)
+        if ranked and lost >= 0 and ints[lost, GOOD]:
+            count_good(lists, meta, at, ranked, -1)
+        insert(lists, meta, at, place, node)
+    if ints[node, GOOD] and (place >= 0 or not ranked):
+        count_good(lists, meta, at, ranked, 1)
+
+
+def open_round(x, run, options):
+    """Cut the lowest list (with the goals that waited) to the width: the nodes to expand next.
+
+    A goal that is not the best of the round waits for the next one.
+    """
+    ints, reals, lists, meta = run.ints, run.reals, run.lists, run.meta
+    rounds = lists.shape[0] - 2
+    opened, waiting = lists[rounds], lists[rounds + 1]
+    at = meta[LOW]
+    if meta[QUEUED] > 0:
+        while lists[at, HELD] == 0:
+            at += 1
+    meta[LOW] = at
+    held, n_waiting = lists[at, HELD], meta[WAITING]
+    goods = meta[GOODS] - lists[at, OFFERED]
+    for i in range(n_waiting):
+        goods -= ints[waiting[FIRST + i], GOOD]
+    n = i = j = 0
+    while n < options.width and (i < n_waiting or j < held):
+        if i < n_waiting and (
+            j == held or not reals[lists[at, FIRST + j], SCORE] > reals[waiting[FIRST + i], SCORE]
+        ):
+            node = waiting[FIRST + i]
+            i += 1
+        else:
+            node = lists[at, FIRST + j]
+            make_state(x, run, node)
+            j += 1
+        goods += ints[node, GOOD]
+        opened[FIRST + n] = node
+        n += 1
+    lists[at, HELD] = lists[at, OFFERED] = 0
+    meta[QUEUED] -= held
+    meta[GOODS] = goods
+    meta[WAITING] = meta[ROUND_AT] = 0
+    meta[ROUND_END] = n
+    if ints[opened[FIRST], GOAL] == 0:
+        kept = 0
+        for i in range(n):
+            node = opened[FIRST + i]
+            if ints[node, GOAL]:
+                waiting[FIRST + meta[WAITING]] = node
+                meta[WAITING] += 1
+            else:
+                opened[FIRST + kept] = node
+                kept += 1
+        meta[ROUND_END] = kept
+
+
+def remove_front(x, run, options):
+    """RemoveFront of the figures."""
+    ints, lists, meta = run.ints, run.lists, run.meta
+    if options.kind == RANKED:
+        node = lists[0, FIRST]
+        held = lists[0, HELD] - 1
+        lists[0, HELD] = held
+        for j in range(FIRST, FIRST + held):
+            lists[0, j] = lists[0, j + 1]
+        meta[QUEUED] -= 1
+        make_state(x, run, node)
+    else:
+        if meta[ROUND_AT] == meta[ROUND_END]:
+            open_round(x, run, options)
+        node = lists[lists.shape[0] - 2, FIRST + meta[ROUND_AT]]
+        meta[ROUND_AT] += 1
+    meta[GOODS] -= ints[node, GOOD]
+    ints[node, ORDER] = meta[DEQUEUED]
+    meta[DEQUEUED] += 1
+    return node
+
+
+def expand(x, y, table, run, options, node, knows):
+    """Operators and enqueue of the figures; False if there is no room for the nodes."""
+    ints, reals, lists, meta, sums = run.ints, run.reals, run.lists, run.meta, run.sums
+    chosen, state = run.groups, run.states[node]
+    scale, margin = table.reals[SCALE], table.reals[MARGIN]
+    width, ranked = options.width, options.kind == RANKED
+    g = reals[node, G]
+    was_good = ints[node, GOOD] > 0
+    at = 0 if ranked else ints[node, DEPTH] + 1
+    for i in range(groups(x, state, chosen)):
+        group = chosen[i]
+        score_labels(x, state, group, table, run)
+        for label in range(sums.shape[0]):
+            new_g = g + scale * sums[label]
+            good = was_good and is_good(x, y, state, group, label)
+            score = new_g - margin if good else new_g
+            if options.keyed and not ranked:
+                at = key(x, state, group, label)
+            place = place_for(lists, reals, width, at, score)
+            if place < 0 and not good:
+                continue
+            if (knows == ONLY_GOOD and not good) or not allowed(x, state, group, label):
+                continue
+            if good and (place >= 0 or not ranked):
+                count_good(lists, meta, at, ranked, 1)
+            if place < 0:
+                continue
+            child = drop_last(lists, meta, at, width)
+            if ranked and child >= 0 and ints[child, GOOD]:
+                count_good(lists, meta, at, ranked, -1)
+            if child < 0 or ints[child, GOAL] >= 0:  # else nobody knows the node that was dropped
+                child = new_node(run)
+                if child < 0:
+                    return False
+            step_to(ints, child, node, group, label)
+            ints[child, GOOD] = good
+            ints[child, KEY] = ints[child, DEPTH] if ranked else at
+            reals[child, G] = new_g
+            reals[child, SCORE] = score
+            reals[child, LOSS] = reals[node, LOSS]
+            if knows != UNKNOWN_Y:
+                reals[child, LOSS] += loss(x, y, state, group, label, was_good, good)
+            insert(lists, meta, at, place, child)
+    return True
+
+
+def start(x, table, run, options, knows):
+    """MakeQueue(MakeNode(problem, initial)) of the figures."""
+    run.meta[VERSION] += 1
+    make_queue(run)
+    node = new_node(run)
+    step_to(run.ints, node, -1, -1, -1)
+    make_state(x, run, node)
+    run.ints[node, KEY] = 0
+    run.ints[node, GOOD] = knows != UNKNOWN_Y
+    run.reals[node, G] = run.reals[node, LOSS] = 0.0
+    run.reals[node, SCORE] = -table.reals[MARGIN] if knows != UNKNOWN_Y else 0.0
+    enqueue(run, options, node)
+
+
+# --------------------------------------------------------------------------- the figures
+
+
+def search_one(x, y, table, run, options, knows):
+    """Figure 1: the goal found, with the best node dequeued in each round; else minus how it ended.
+
+    Answers (-MORE_NODES) if the nodes must grow; the search can then be started again.
+    """
+    best = BEST_GOOD if knows == ONLY_GOOD else BEST
+    run.lists[:, best] = -1
+    start(x, table, run, options, knows)
+    while size(run) > 0:
+        node = remove_front(x, run, options)
+        at = run.ints[node, KEY]
+        if at < run.lists.shape[0]:
+            known = run.lists[at, best]
+            if known < 0 or run.reals[node, SCORE] > run.reals[known, SCORE]:
+                run.lists[at, best] = node
+        if run.ints[node, GOAL]:
+            return node
+        if not expand(x, y, table, run, options, node, knows):
+            return -MORE_NODES
+    return -FAILED
+
+
+def learn_one(x, y, table, run, options):
+    """Figure 2: search, and update whenever no node is good or a wrong goal is dequeued.
+
+    Where arrays must grow it stops before it changes anything, with the node in PENDING, and
+    goes on from there when called again.
+    """
+    if run.meta[PENDING] < 0:
+        start(x, table, run, options, KNOWN_Y)
+    while size(run) > 0 or run.meta[PENDING] >= 0:
+        if run.meta[PENDING] < 0:
+            run.meta[PENDING] = remove_front(x, run, options)
+        node = run.meta[PENDING]
+        good = run.ints[node, GOOD] > 0
+        goal = run.ints[node, GOAL] > 0
+        if not (good or run.meta[GOODS] > 0) or (goal and not good):
+            before = run.meta[NODES]
+            status, sibs = siblings(x, y, table, run, options, node)
+            if status == DONE:
+                wrong = contenders(x, run, options, node)
+                status = update(x, table, run, options, sibs, wrong)
+            if status != DONE:
+                run.meta[NODES] = before
+                return status
+            make_queue(run)
+            run.meta[PENDING] = -1
+            if options.strategy == EARLY:
+                return DONE
+            for i in range(sibs.shape[0]):
+                rescore(x, table, run, sibs[i])
+                enqueue(run, options, sibs[i])
+        else:
+            if goal:
+                run.meta[PENDING] = -1
+                return DONE
+            if run.meta[NODES] + successors(x, run, node) > run.ints.shape[0]:
+                return MORE_NODES
+            expand(x, y, table, run, options, node, KNOWN_Y)
+            run.meta[PENDING] = -1
+    return UNREACHABLE
+
+
+def successors(x, run, node):
+    """At most so many nodes does expanding a node make."""
+    return groups(x, run.states[node], run.groups) * run.sums.shape[0]
+
+
+def learn_full(x, y, table, run, options):
+    """Standard and max-violation updates: decode in full, then compare with the good path."""
+    run.meta[NODES] = 0
+    bad = search_one(x, y, table, run, options, KNOWN_Y)
+    if bad < 0:
+        return -bad
+    if run.ints[bad, GOOD]:
+        return DONE
+    good = search_one(x, y, table, run, options, ONLY_GOOD)
+    if good < 0:
+        return UNREACHABLE if good == -FAILED else -good
+    if options.strategy == MAX_VIOLATION:
+        most = -math.inf
+        final_bad, final_good = bad, good
+        for at in range(run.lists.shape[0]):
+            b, w = run.lists[at, BEST], run.lists[at, BEST_GOOD]
+            if b >= 0 and w >= 0 and not run.ints[b, GOOD]:
+                violation = run.reals[b, SCORE] - run.reals[w, SCORE]
+                if violation > most:
+                    most, bad, good = violation, b, w
+        if run.reals[final_bad, SCORE] - run.reals[final_good, SCORE] > most:
+            bad, good = final_bad, final_good
+    return update(x, table, run, options, np.full(1, good, np.int64), np.full(1, bad, np.int64))
+
+
+def siblings(x, y, table, run, options, node):
+    """*siblings*: back to the first good ancestor, forward through good nodes to the same round."""
+    ancestor = node
+    while run.ints[ancestor, GOOD] == 0:
+        ancestor = run.ints[ancestor, PARENT]
+    front = np.full(1, ancestor, np.int64)
+    unfinished = True
+    while unfinished:
+        unfinished = False
+        n = 0
+        step = np.empty(8, np.int64)
+        for i in range(front.shape[0]):
+            before = n
+            if run.ints[front[i], GOAL] or run.ints[front[i], KEY] >= run.ints[node, KEY]:
+                step = appended(step, n, front[i])
+                n += 1
+                continue
+            unfinished = True
+            state = run.states[front[i]]
+            for gi in range(groups(x, state, run.groups)):
+                group = run.groups[gi]
+                for label in range(run.sums.shape[0]):
+                    if not (allowed(x, state, group, label) and is_good(x, y, state, group, label)):
+                        continue
+                    child = new_node(run)
+                    if child < 0:
+                        return MORE_NODES, front
+                    step_to(run.ints, child, front[i], group, label)
+                    make_state(x, run, child)
+                    run.ints[child, GOOD] = 1
+                    run.ints[child, KEY] = run.ints[child, DEPTH]
+                    if options.keyed:
+                        run.ints[child, KEY] = key(x, state, group, label)
+                    run.reals[child, LOSS] = run.reals[front[i], LOSS]
+                    run.reals[child, LOSS] += loss(x, y, state, group, label, True, True)
+                    score_step(x, table, run, child)
+                    step = appended(step, n, child)
+                    n += 1
+            if n == before:
+                return UNREACHABLE, front
+        front = step[:n]
+    return DONE, front
+
+
+def appended(array, n, value):
+    """An array whose entry n is value, twice as long where it must be."""
+    if n == array.shape[0]:
+        array = np.concatenate((array, array))
+    array[n] = value
+    return array
+
+
+def contenders(x, run, options, node):
+    """The node dequeued and the ones that compete with it."""
+    if options.kind == RANKED:
+        rest = run.lists[0, HELD]
+        nodes = np.empty(rest + 1, np.int64)
+        nodes[1:] = run.lists[0, FIRST : FIRST + rest]
+    else:
+        rounds = run.lists.shape[0] - 2
+        at, end, waiting = run.meta[ROUND_AT], run.meta[ROUND_END], run.meta[WAITING]
+        nodes = np.empty(end - at + waiting + 1, np.int64)
+        nodes[1 : end - at + 1] = run.lists[rounds, FIRST + at : FIRST + end]
+        nodes[end - at + 1 :] = run.lists[rounds + 1, FIRST : FIRST + waiting]
+    nodes[0] = node
+    return nodes
+
+
+def score_step(x, table, run, node):
+    """g and score of a node from those of its parent."""
+    parent = run.ints[node, PARENT]
+    if parent < 0:
+        run.reals[node, G] = 0.0
+    else:
+        run.reals[node, G] = run.reals[parent, G] + step_score(
+            x, run.states[parent], run.ints[node, GROUP], run.ints[node, LABEL], table, run.out
+        )
+    margin = table.reals[MARGIN] if run.ints[node, GOOD] else 0.0
+    run.reals[node, SCORE] = run.reals[node, G] - margin
+
+
+def rescore(x, table, run, node):
+    """Value a path again after the weights have changed."""
+    depth = run.ints[node, DEPTH]
+    path = np.empty(depth + 1, np.int64)
+    for i in range(depth, -1, -1):
+        path[i] = node
+        node = run.ints[node, PARENT]
+    for i in range(depth + 1):
+        score_step(x, table, run, path[i])
+
+
+# --------------------------------------------------------------------------- the updates
+
+
+def best_of(run, nodes, bad_only):
+    """Where the highest of some nodes stands (the first of equals), -1 if there is none."""
+    best = -1
+    for i in range(nodes.shape[0]):
+        if (not bad_only or not run.ints[nodes[i], GOOD]) and (
+            best < 0 or run.reals[nodes[i], SCORE] > run.reals[nodes[best], SCORE]
+        ):
+            best = i
+    return best
+
+
+def coefficients(run, options, sibs, wrong):
+    """How much each node counts: Eq. 2, or Crammer & Singer's other weightings."""
+    good = np.full(sibs.shape[0], 1.0 / sibs.shape[0])
+    bad = np.full(wrong.shape[0], -1.0 / wrong.shape[0])
+    if options.weighting == WORST:
+        good[:] = 0.0
+        good[best_of(run, sibs, False)] = 1.0
+        worst = best_of(run, wrong, True)
+        bad[:] = 0.0
+        bad[worst if worst >= 0 else best_of(run, wrong, False)] = -1.0
+    elif options.weighting == LOSS_PROPORTIONAL:
+        total = 0.0
+        for i in range(wrong.shape[0]):
+            total += run.reals[wrong[i], LOSS]
+        if total > 0.0:
+            for i in range(wrong.shape[0]):
+                bad[i] = -run.reals[wrong[i], LOSS] / total
+    return good, bad
+
+
+def add_entry(mark, run, row, label, value):
+    """Delta[row, label] += value; there must be room for one more entry."""
+    delta, values = run.delta, run.values
+    e = mark[row]
+    while e >= 0:
+        if delta[e, 1] == label:
+            values[e] += value
+            return
+        e = delta[e, 2]
+    e = run.meta[ENTRIES]
+    run.meta[ENTRIES] = e + 1
+    delta[e, 0] = row
+    delta[e, 1] = label
+    delta[e, 2] = mark[row]
+    values[e] = value
+    mark[row] = e
+
+
+def spread(ints, reals, nodes, weights, add):
+    """Add each node's weight to all steps of its path (or clear them); how many nodes have one."""
+    terms = 0
+    for i in range(nodes.shape[0]):
+        if weights[i] != 0.0:
+            terms += 1
+            node = nodes[i]
+            while node >= 0:
+                ints[node, BELOW] = ints[node, BELOW] + 1 if add else 0
+                reals[node, MASS] = reals[node, MASS] + weights[i] if add else 0.0
+                node = ints[node, PARENT]
+    return terms
+
+
+def unshared(ints, nodes, weights, terms, path):
+    """Append to path the steps that not all terms share, each once; how many there are."""
+    n = path.shape[0]
+    room = 0
+    for i in range(nodes.shape[0]):
+        node = nodes[i]
+        while weights[i] != 0.0 and 0 < ints[node, BELOW] < terms:
+            room += 1
+            ints[node, BELOW] *= -1  # taken
+            node = ints[node, PARENT]
+    taken = np.empty(n + room, np.int64)
+    taken[:n] = path
+    for i in range(nodes.shape[0]):
+        node = nodes[i]
+        while weights[i] != 0.0 and ints[node, BELOW] < 0:
+            taken[n] = node
+            n += 1
+            ints[node, BELOW] = terms  # not twice
+            node = ints[node, PARENT]
+    return taken
+
+
+def combine(x, table, run, options, sibs, wrong):
+    """Delta = the weighted sum of Phi over the nodes; steps shared by all of them cancel."""
+    good, bad = coefficients(run, options, sibs, wrong)
+    ints, reals = run.ints, run.reals
+    spread(ints, reals, sibs, good, False)
+    spread(ints, reals, wrong, bad, False)
+    terms = spread(ints, reals, sibs, good, True) + spread(ints, reals, wrong, bad, True)
+    steps = unshared(ints, sibs, good, terms, sibs[:0])
+    steps = unshared(ints, wrong, bad, terms, steps)
+    most = steps.shape[0] * run.out.keys.shape[0]
+    if most > run.values.shape[0]:
+        return MORE_ENTRIES
+    slots, rows, keys, values = table.slots, table.ints, run.out.keys, run.out.values
+    if rows[ROWS] + most > table.v.shape[0] or 2 * (rows[ROWS] + most) > slots.shape[0]:
+        return MORE_ROWS
+    run.meta[ENTRIES] = 0
+    for i in range(steps.shape[0]):
+        node = steps[i]
+        label = run.ints[node, LABEL]
+        mass = run.reals[node, MASS]
+        state = run.states[run.ints[node, PARENT]]
+        for f in range(step_features(x, state, run.ints[node, GROUP], table, run.out)):
+            value = values[f] if WEIGHTED else 1.0
+            add_entry(table.mark, run, row_of(slots, rows, keys[f]), label, mass * value)
+    return DONE
+
+
+def add_delta(table, run, step, dot, square):
+    """w <- w + step * Delta, and the running sum for the average."""
+    v, u, delta, values = table.v, table.u, run.delta, run.values
+    scale, scales = table.reals[SCALE], table.reals[SCALES]
+    table.reals[SQUARE] += step * (2.0 * dot + step * square)
+    for e in range(run.meta[ENTRIES]):
+        dv = step * values[e] / scale
+        v[delta[e, 0], delta[e, 1]] += dv
+        u[delta[e, 0], delta[e, 1]] += scales * dv
+
+
+def update(x, table, run, options, sibs, wrong):
+    """*update* of Figure 2: perceptron, ALMA or passive-aggressive."""
+    status = combine(x, table, run, options, sibs, wrong)
+    if status != DONE:
+        return status
+    v, mark, delta, values, reals = table.v, table.mark, run.delta, run.values, table.reals
+    k = table.ints[GENERATION]
+    dot = square = 0.0
+    for e in range(run.meta[ENTRIES]):
+        dot += reals[SCALE] * v[delta[e, 0], delta[e, 1]] * values[e]
+        square += values[e] * values[e]
+        mark[delta[e, 0]] = -1
+    if options.update == ALMA:
+        norm = math.sqrt(square)
+        if not options.normalize_always:
+            norm = max(1.0, norm)
+        if norm > 0.0:
+            add_delta(table, run, options.c / math.sqrt(k) / norm, dot, square)
+            if reals[SQUARE] > 1.0:
+                reals[SCALE] /= math.sqrt(reals[SQUARE])
+                reals[SQUARE] = 1.0
+        reals[MARGIN] = (1.0 - options.alpha) * options.b / math.sqrt(k + 1)
+    elif options.update == PASSIVE_AGGRESSIVE:
+        hinge = options.margin - dot
+        if not (square > 0.0 and hinge > 0.0):
+            return DONE
+        add_delta(table, run, min(options.c, hinge / square), dot, square)
+    else:
+        add_delta(table, run, 1.0, dot, square)
+    table.ints[GENERATION] = k + 1
+    run.meta[VERSION] += 1
+    return DONE
+
+
+# --------------------------------------------------------------------------- many inputs
+
+
+def input_of(corpus, i):
+    """Input i of a corpus."""
+    return Input(
+        corpus.items[corpus.starts[i] : corpus.starts[i + 1]],
+        corpus.pool,
+        corpus.values,
+        corpus.spec,
+    )
+
+
+def output_of(corpus, i):
+    """Output i of a corpus."""
+    return corpus.outputs[corpus.output_starts[i] : corpus.output_starts[i + 1]]
+
+
+def largest(corpus, order, most):
+    """Write the largest limits of the inputs named."""
+    one = np.zeros_like(most)
+    for i in order:
+        limits(input_of(corpus, i), one)
+        for j in range(most.shape[0]):
+            most[j] = max(most[j], one[j])
+
+
+def learn_many(corpus, order, table, run, options):
+    """Examples in turn until the end or until something is needed: done, wrong, status."""
+    wrong = 0
+    for n in range(order.shape[0]):
+        i = order[n]
+        x, y = input_of(corpus, i), output_of(corpus, i)
+        if run.meta[PENDING] < 0:
+            run.meta[NODES] = run.meta[DEQUEUED] = 0
+            run.meta[GENERATED] = table.ints[GENERATION]
+        if options.strategy >= STANDARD:
+            status = learn_full(x, y, table, run, options)
+        else:
+            status = learn_one(x, y, table, run, options)
+        if status != DONE:
+            return n, wrong, status
+        table.reals[SCALES] += table.reals[SCALE]
+        table.ints[TICKS] += 1
+        wrong += table.ints[GENERATION] != run.meta[GENERATED]
+    return order.shape[0], wrong, DONE
+
+
+def decode_many(corpus, order, table, run, options, steps, results):
+    """Figure 1 on the inputs named, until the end or until something is needed: done, status.
+
+    Writes their operators (group, label) end to end, where each input's end, and their scores.
+    """
+    ends, scores = results
+    y = corpus.outputs[:0]
+    for n in range(order.shape[0]):
+        x = input_of(corpus, order[n])
+        run.meta[NODES] = run.meta[DEQUEUED] = 0
+        goal = search_one(x, y, table, run, options, UNKNOWN_Y)
+        if goal < 0:
+            return n, -goal
+        depth = run.ints[goal, DEPTH]
+        begin = ends[n - 1] if n > 0 else 0
+        if begin + depth > steps.shape[0]:
+            return n, MORE_ENTRIES
+        ends[n] = begin + depth
+        scores[n] = run.reals[goal, G]
+        for j in range(begin + depth - 1, begin - 1, -1):
+            steps[j, 0] = run.ints[goal, GROUP]
+            steps[j, 1] = run.ints[goal, LABEL]
+            goal = run.ints[goal, PARENT]
+    return order.shape[0], DONE

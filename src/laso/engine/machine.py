@@ -1,0 +1,219 @@
+"""Drive the compiled engine: make and grow its arrays, learn from examples, decode inputs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from laso.engine import layout as at
+from laso.engine.compile import Kernels, compiled
+from laso.engine.layout import Array, Corpus, Options, Out, Run, Table
+from laso.engine.problem import CompiledProblem
+from laso.errors import SearchFailed, Unreachable
+
+
+def new_table(n_labels: int, *, dtype: Any = np.float32, hash_bits: int = 0) -> Table:
+    """An empty weight table."""
+    return Table(
+        np.zeros((1 << 12, 2), np.int64),
+        np.zeros((1 << 10, n_labels), dtype),
+        np.zeros((1 << 10, n_labels), dtype),
+        np.full(1 << 10, -1, np.int64),
+        np.array([0, 1, 0, hash_bits], np.int64),
+        np.array([1.0, 0.0, 0.0, 0.0]),
+    )
+
+
+def grown_table(table: Table, extra: int) -> Table:
+    """The table with room for so many more rows."""
+    rows = int(table.ints[at.ROWS])
+    need = rows + extra
+    slots, v, u, mark = table.slots, table.v, table.u, table.mark
+    if need > len(v):
+        capacity = max(need, 2 * len(v))
+        v, u = (_longer(old[:rows], capacity) for old in (v, u))
+        mark = np.full(capacity, -1, np.int64)
+    if 2 * need > len(slots):
+        capacity = 1 << (2 * need - 1).bit_length()
+        slots = placed(table.slots[table.slots[:, 1] != 0], capacity)
+    return table._replace(slots=slots, v=v, u=u, mark=mark)
+
+
+def placed(entries: Array, capacity: int) -> Array:
+    """Entries (key, row + 1) in an open-addressing table; a vectorised round for each collision."""
+    slots = np.zeros((capacity, 2), np.int64)
+    where = entries[:, 0] & (capacity - 1)
+    while len(entries):
+        free = slots[where, 1] == 0
+        slots[where[free]] = entries[free]  # of several with one place, the last one stays
+        lost = ~free | (slots[where, 1] != entries[:, 1])
+        entries, where = entries[lost], (where[lost] + 1) & (capacity - 1)
+    return slots
+
+
+def _longer(array: Array, length: int) -> Array:
+    longer = np.zeros((length, *array.shape[1:]), array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The compiled engine for one problem and one choice of queue, update and strategy."""
+
+    problem: type[CompiledProblem]
+    options: Options
+
+    @property
+    def kernels(self) -> Kernels:
+        return compiled(self.problem)
+
+    def new_run(self, corpus: Corpus, order: Array, table: Table) -> Run:
+        """Working space for the largest of the inputs named."""
+        most = np.ones(5, np.int64)
+        self.kernels("largest", corpus, order, most)
+        width = self.options.width
+        rounds = 1 if self.options.kind == at.RANKED else int(most[at.STEPS]) + 2
+        nodes = 2 * rounds * (width + 1) + 16
+        n_labels, dtype = table.v.shape[1], table.v.dtype
+        run = Run(
+            np.zeros((nodes, most[at.STATE_SIZE]), np.int32),
+            np.zeros((nodes, 9), np.int64),
+            np.zeros((nodes, 4), np.float64),
+            np.zeros((rounds + 2, at.FIRST + width), np.int64),
+            np.zeros(most[at.MAX_GROUPS], np.int32),
+            Out(np.zeros(most[at.MAX_FEATURES], np.int64), np.ones(most[at.MAX_FEATURES])),
+            np.zeros(n_labels, dtype),
+            np.zeros((most[at.CELLS], n_labels), dtype),
+            np.zeros(most[at.CELLS], np.int64),
+            np.zeros(at.META, np.int64),
+            np.zeros((1 << 10, 3), np.int64),
+            np.zeros(1 << 10, np.float64),
+        )
+        run.meta[at.PENDING] = -1
+        return run
+
+    def learn(self, corpus: Corpus, order: Array, table: Table, run: Run) -> tuple[Table, Run, int]:
+        """Learn from the examples named, in turn; the table and run as grown, and the errors."""
+        wrong = 0
+        while len(order):
+            done, errors, status = self.kernels(
+                "learn_many", corpus, order, table, run, self.options
+            )
+            wrong += errors
+            order = order[done:]
+            if status == at.MORE_ROWS:
+                table = grown_table(table, len(run.delta))
+            elif status in (at.MORE_NODES, at.MORE_ENTRIES):
+                run = _grown_run(run, status)
+            elif status != at.DONE:
+                raise _failure(status, f"example {int(order[0])}")
+        return table, run, wrong
+
+    def decode(
+        self, corpus: Corpus, order: Array, table: Table, *, threads: int = 1
+    ) -> tuple[Array, Array, Array]:
+        """The operators (group, label) found for the inputs named, where each ends, the scores."""
+        parts = [part for part in np.array_split(order, max(1, threads)) if len(part)]
+        if len(parts) <= 1:
+            return self._decode(corpus, order, table)
+        with ThreadPoolExecutor(len(parts)) as pool:
+            found = list(pool.map(lambda part: self._decode(corpus, part, table), parts))
+        shifts = np.cumsum([0, *(len(steps) for steps, _, _ in found)])
+        return (
+            np.concatenate([steps for steps, _, _ in found]),
+            np.concatenate([e + s for (_, e, _), s in zip(found, shifts[:-1], strict=True)]),
+            np.concatenate([scores for _, _, scores in found]),
+        )
+
+    def _decode(self, corpus: Corpus, order: Array, table: Table) -> tuple[Array, Array, Array]:
+        run = self.new_run(corpus, order, table)
+        sizes = corpus.starts[order + 1] - corpus.starts[order] if len(order) else order
+        steps = np.zeros((int(sizes.sum()) + 16, 2), np.int32)
+        ends = np.zeros(len(order), np.int64)
+        scores = np.zeros(len(order))
+        first = 0
+        while first < len(order):
+            begin = int(ends[first - 1]) if first else 0
+            done, status = self.kernels(
+                "decode_many",
+                corpus,
+                order[first:],
+                table,
+                run,
+                self.options,
+                steps[begin:],
+                Out(ends[first:], scores[first:]),
+            )
+            ends[first : first + done] += begin
+            first += done
+            if status == at.MORE_ENTRIES:
+                steps = _longer(steps, 2 * len(steps))
+            elif status == at.MORE_NODES:
+                run = _grown_run(run, status)
+            elif status != at.DONE:
+                raise _failure(status, f"input {int(order[first])}")
+        return steps[: ends[-1] if len(ends) else 0], ends, scores
+
+
+def _grown_run(run: Run, status: int) -> Run:
+    if status == at.MORE_NODES:
+        n = 2 * len(run.ints)
+        return run._replace(
+            states=_longer(run.states, n), ints=_longer(run.ints, n), reals=_longer(run.reals, n)
+        )
+    n = 2 * len(run.delta)
+    return run._replace(delta=_longer(run.delta, n), values=_longer(run.values, n))
+
+
+def _failure(status: int, what: str) -> Exception:
+    if status == at.UNREACHABLE:
+        return Unreachable(
+            f"{what}: its output cannot be reached: at some y-good state no allowed step is y-good"
+        )
+    return SearchFailed(f"{what}: the queue ran empty before a goal was dequeued")
+
+
+def default_threads() -> int:
+    """As many threads as this process may use cores."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def all_of(corpus: Corpus) -> Array:
+    """The numbers of all inputs of a corpus."""
+    return np.arange(len(corpus.starts) - 1)
+
+
+def averaged(table: Table) -> Table:
+    """The averaged weights, as a table that only scores."""
+    rows = int(table.ints[at.ROWS])
+    v = table.v[:rows].astype(np.float64)
+    if table.ints[at.TICKS]:
+        v = (table.reals[at.SCALES] * v - table.u[:rows]) / table.ints[at.TICKS]
+    else:
+        v *= table.reals[at.SCALE]
+    return table._replace(
+        v=v.astype(table.v.dtype),
+        u=table.u[:0],
+        mark=table.mark[:0],
+        reals=np.array([1.0, 0, 0, 0]),
+    )
+
+
+def as_names(table: Table) -> dict[tuple[int, int], float]:
+    """The weights as the reference engine names them: by (key, label)."""
+    scale = float(table.reals[at.SCALE])
+    return {
+        (int(key), label): scale * float(weight)
+        for key, row in table.slots[table.slots[:, 1] != 0]
+        for label, weight in enumerate(table.v[row - 1])
+        if weight
+    }
+
+
+Sentences = Sequence[Any]

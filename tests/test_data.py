@@ -1,0 +1,230 @@
+"""Column files: what the reader forgives, what it refuses, and that writing comes back."""
+
+import io
+import os
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from laso.data import find_corpus, load_bundled, read_columns, write_columns
+from laso.errors import BadData, LasoError, MissingData
+from tests.spaces import quick
+
+TWO = [[("a", "X"), ("b", "Y")], [("c", "X")]]
+
+
+def from_bytes(data, **options):
+    return read_columns(io.BytesIO(data), **options)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"a X\nb Y\n\nc X\n",
+        b"a X\nb Y\n\nc X",
+        b"a X\r\nb Y\r\n\r\nc X\r\n",
+        b"a X\r\r\nb Y\r\r\n\r\r\nc X\r\r\n",
+        b"a X\rb Y\r\rc X\r",
+        b"\xef\xbb\xbfa X\nb Y\n\nc X\n",
+        b"a X  \nb Y\t\n\nc X \n",
+        b"\n\n a X\nb \t  Y\n\n \t \n\nc X\n\n\n",
+    ],
+    ids=["plain", "no end", "crlf", "crcrlf", "cr", "bom", "trailing", "blank lines"],
+)
+def test_the_same_sentences_however_the_file_is_spaced(data, tmp_path):
+    assert from_bytes(data) == TWO
+    path = tmp_path / "x.txt"
+    path.write_bytes(data)
+    assert read_columns(path) == read_columns(str(path)) == TWO
+    with path.open(encoding="utf-8", newline="") as file:
+        assert read_columns(file, columns=2) == TWO
+
+
+def test_no_break_and_other_wide_spaces_stay_in_their_word():
+    assert from_bytes("1\xa0000 CD\n\u2028 X\n\x85 Y\n".encode()) == [
+        [("1\xa0000", "CD"), ("\u2028", "X"), ("\x85", "Y")]
+    ]
+
+
+def test_a_separator_keeps_spaces_inside_columns():
+    data = b"New York\tNNP\nis\tVBZ \n\t\nbig\tJJ\n"
+    assert from_bytes(data, separator="\t") == [
+        [("New York", "NNP"), ("is", "VBZ")],
+        [("big", "JJ")],
+    ]
+    with pytest.raises(BadData, match="<input>:1: found 3 columns"):
+        from_bytes(data, columns=2)
+
+
+def test_comments_are_left_out_only_if_asked():
+    data = b"# # B-NP\n5 CD I-NP\n"
+    assert from_bytes(data) == [[("#", "#", "B-NP"), ("5", "CD", "I-NP")]]
+    assert from_bytes(data, comment="#") == [[("5", "CD", "I-NP")]]
+
+
+def test_a_comment_does_not_end_a_sentence():
+    assert from_bytes(b"a X\n# note\nb Y\n", comment="#") == [[("a", "X"), ("b", "Y")]]
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "message"),
+    [
+        (b"a X\n\nb\n", {}, r"bad.txt:3: found 1 column in 'b', expected 2 as in line 1"),
+        (b"\na X\nb Y Z\n", {}, r"bad.txt:3: found 3 columns in 'b Y Z', expected 2 as in line 2"),
+        (b"a X\n", {"columns": 3}, r"bad.txt:1: found 2 columns in 'a X', expected 3 as asked for"),
+        (b"a\t\tX\n", {"separator": "\t"}, r"bad.txt:1: found nothing in column 2 of 'a\\t\\tX'"),
+        (b"a X\nb\t\n", {"separator": "\t"}, r"bad.txt:2: found 2 columns in 'b\\t', expected 1"),
+        (b"a X\r\nb \xe9\n", {}, r"bad.txt:2: found the byte 0xe9 at byte 7 of .*expected UTF-8"),
+        (b"a \xc3", {}, r"bad.txt:1: found the byte 0xc3 at byte 2 .*unexpected end of data"),
+        (b"", {}, r"bad.txt:1: found no token in the file, expected one token a line"),
+        (b"\xef\xbb\xbf \n\t\n", {}, r"bad.txt:1: found no token"),
+        (b"# a\n", {"comment": "#"}, r"bad.txt:1: found no token"),
+    ],
+)
+def test_errors_name_the_file_the_line_the_finding_and_what_was_expected(
+    data, options, message, tmp_path
+):
+    path = tmp_path / "bad.txt"
+    path.write_bytes(data)
+    with pytest.raises(BadData, match=message):
+        read_columns(path, **options)
+    with path.open("rb") as file, pytest.raises(BadData, match=message):
+        read_columns(file, **options)
+
+
+def test_bytes_that_are_not_utf8_are_named_in_text_files_too(tmp_path):
+    path = tmp_path / "latin.txt"
+    path.write_bytes("a X\ncafé Y\n".encode("latin-1"))
+    with (
+        path.open(encoding="utf-8") as file,
+        pytest.raises(BadData, match=r"latin.txt:2: found the byte 0xe9 at byte 7 "),
+    ):
+        read_columns(file)
+
+
+def test_a_file_that_is_not_there_is_the_systems_error(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"none\.txt"):
+        read_columns(tmp_path / "none.txt")
+
+
+def test_options_that_make_no_sense():
+    with pytest.raises(ValueError, match="at least 1"):
+        from_bytes(b"a\n", columns=0)
+    with pytest.raises(ValueError, match="not be empty"):
+        from_bytes(b"a\n", separator="")
+    with pytest.raises(ValueError, match="space or a tab"):
+        write_columns(io.StringIO(), TWO, separator="|")
+
+
+def test_written_as_bytes_exactly(tmp_path):
+    path = tmp_path / "out.txt"
+    write_columns(path, TWO)
+    assert path.read_bytes() == b"a X\nb Y\n\nc X\n"
+    write_columns(path, TWO, separator="\t")
+    assert path.read_bytes() == b"a\tX\nb\tY\n\nc\tX\n"
+
+
+@pytest.mark.parametrize(
+    ("sentences", "message"),
+    [
+        ([], "no sentence to write"),
+        ([[("a",)], []], "sentence 2: found no token"),
+        ([[("a", "X"), ("b",)]], "sentence 1, token 2: found 1 column, expected 2"),
+        ([[()]], "sentence 1, token 1: found 0 columns, expected at least 1"),
+        ([[("a b",)]], "sentence 1, token 1: found the column 'a b'"),
+        ([[("a\n",)]], "found the column"),
+        ([[("a\tb",)]], "found the column"),
+        ([[("", "X")]], "found the column ''"),
+        ([[("\ufeffa",)]], "found the column"),
+    ],
+)
+def test_what_could_not_be_read_back_is_not_written(sentences, message, tmp_path):
+    path = tmp_path / "out.txt"
+    with pytest.raises(BadData, match=message):
+        write_columns(path, sentences)
+    assert not path.exists()
+
+
+@quick
+@given(
+    st.integers(1, 3).flatmap(
+        lambda width: st.lists(
+            st.lists(
+                st.tuples(
+                    *[st.text("a#é \t\r\n\ufeff\xa0\u2028|", min_size=1, max_size=3)] * width
+                ),
+                max_size=3,
+            ),
+            max_size=3,
+        )
+    ),
+    st.sampled_from([" ", "\t"]),
+)
+def test_reading_gives_back_what_was_written_or_it_was_refused(sentences, separator):
+    file = io.StringIO()
+    try:
+        write_columns(file, sentences, separator=separator)
+    except BadData:
+        assert file.getvalue() == ""
+        return
+    assert from_bytes(file.getvalue().encode(), separator=separator) == sentences
+    if separator == " ":
+        assert from_bytes(file.getvalue().encode()) == sentences
+
+
+@quick
+@given(st.lists(st.lists(st.tuples(*[st.text("aé'`$,-", min_size=1)] * 2), min_size=1), min_size=1))
+def test_ordinary_sentences_are_never_refused(sentences):
+    file = io.StringIO()
+    write_columns(file, sentences)
+    assert read_columns(io.StringIO(file.getvalue())) == sentences
+
+
+@quick
+@given(st.binary(max_size=30))
+def test_any_bytes_are_read_or_refused_with_a_line(data):
+    try:
+        sentences = from_bytes(data)
+    except BadData as error:
+        message = str(error)
+    else:
+        message = ""
+    if message:
+        assert re.match(r"<input>:\d+: found .*, expected ", message)
+        return
+    widths = {len(token) for sentence in sentences for token in sentence}
+    assert len(widths) == 1
+    assert all(sentences)
+
+
+def test_find_corpus_takes_the_first_folder_that_has_it(tmp_path, monkeypatch):
+    one, two, three = (tmp_path / name for name in ("one", "two", "three"))
+    (two / "mine").mkdir(parents=True)
+    (three / "mine").mkdir(parents=True)
+    one.mkdir()
+    (one / "mine").write_text("a file, not a folder")
+    monkeypatch.setenv("LASO_DATA", os.pathsep.join(["", str(one), str(two), str(three)]))
+    assert find_corpus("mine") == two / "mine"
+
+
+def test_a_missing_corpus_says_where_it_was_sought_and_how_to_get_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("LASO_DATA", str(tmp_path))
+    with pytest.raises(MissingData) as caught:
+        find_corpus("conll2000")
+    assert isinstance(caught.value, LasoError)
+    for part in (str(tmp_path / "conll2000"), "https://", "set LASO_DATA"):
+        assert part in str(caught.value)
+    monkeypatch.delenv("LASO_DATA")
+    with pytest.raises(MissingData, match=r"corpus other was not found \(LASO_DATA is not set\)"):
+        find_corpus("other")
+
+
+def test_the_bundled_corpus_is_fresh_each_time():
+    train, test = load_bundled()
+    train.clear()
+    test[0].clear()
+    again = load_bundled()
+    assert again[0]
+    assert again[1][0]
