@@ -156,10 +156,11 @@ def test_good_nodes_are_down_weighted_by_the_margin():
     w.margin = 0.75
     problem = Tagging()
     a, b = operators(problem, "x", make_node(problem, "x", w, ("A",)), w, ("A",))
-    assert (a.g, a.score) == (2.0, 1.25)
-    assert (b.g, b.score) == (0.0, 0.0)
+    assert (a.g, a.down, a.score) == (2.0, 0.75, 1.25)
+    assert (b.g, b.down, b.score) == (0.0, 0.0, 0.0)
     a, b = operators(problem, "x", make_node(problem, "x", w), w)
     assert (a.score, b.score) == (2.0, 0.0)
+    assert (a.down, b.down) == (0.0, 0.0)
 
 
 def test_rescored_values_whole_paths_again():
@@ -180,7 +181,7 @@ def test_rescored_keeps_heuristic_and_margin():
     w.add({("s", "a"): 2.0}, 1.0)
     w.margin = 0.5
     rescored([a], w)
-    assert (a.g, a.h, a.score) == (2.0, 7.0, 8.5)
+    assert (a.g, a.h, a.down, a.score) == (2.0, 7.0, 0.5, 8.5)
 
 
 def test_nodes_of_equal_content_are_different_nodes():
@@ -250,10 +251,9 @@ def test_a_feature_that_is_no_finite_number_is_named(rule, bad):
     with pytest.raises(BadFeature) as caught:
         predict(Faulty(feature=bad), "xyz", rule.start(), greedy())
     assert str(caught.value) == (
-        f"a score must be a finite number, found feature 'odd' = {bad} for operator 'A' "
-        "into state ('A', 'A')"
+        f"a feature must be a finite number, found 'odd' = {bad} for operator 'A'"
     )
-    with pytest.raises(BadFeature, match="feature 'odd'"):
+    with pytest.raises(BadFeature, match=f"^a feature must .* found 'odd' = {bad} for operator"):
         learn(Faulty(feature=bad), "xyz", tuple("BBB"), rule.start(), greedy(), rule)
 
 
@@ -261,14 +261,36 @@ def test_a_feature_that_is_no_finite_number_is_named(rule, bad):
 def test_a_heuristic_that_is_no_finite_number_is_named(bad):
     with pytest.raises(BadFeature) as caught:
         predict(Faulty(h=bad), "xyz", Linear(), greedy())
-    assert f"found h = {bad}, g = 0.0 for operator 'A'" in str(caught.value)
+    assert str(caught.value) == (
+        f"a score must be a finite number, found g = 0.0, h = {bad} for operator 'A' "
+        "into state ('A', 'A')"
+    )
 
 
 def test_a_bad_heuristic_of_the_initial_state_is_found_too():
     problem = Faulty()
     problem.h = lambda x, state: math.nan  # type: ignore[method-assign]
-    with pytest.raises(BadFeature, match=r"found h = nan, g = 0\.0 for operator None"):
+    with pytest.raises(BadFeature, match=r"found g = 0\.0, h = nan for operator None"):
         predict(problem, "xyz", Linear(), greedy())
+
+
+def test_a_score_that_overflows_is_named_though_every_feature_is_finite():
+    w = Linear({"odd": 10.0})
+    with pytest.raises(BadFeature, match=r"found g = inf, h = 0\.0 for operator 'A'"):
+        predict(Faulty(feature=1e308), "xyz", w, greedy())
+
+
+@pytest.mark.parametrize("text", ["word", "", b"word"])
+def test_a_text_is_no_list_of_features(text):
+    class Wordy(Tagging):
+        def features(self, x, state, operator):
+            return text
+
+    with pytest.raises(BadFeature) as caught:
+        predict(Wordy(), "x", Linear(), greedy())
+    assert str(caught.value) == (
+        f"features must be a mapping or a list of names, found the text {text!r} for operator 'A'"
+    )
 
 
 def test_the_state_of_an_error_message_is_cut_where_it_is_long():

@@ -248,6 +248,18 @@ def test_best_first_is_not_blinded_by_a_large_heuristic():
     assert dequeued(graph, best_first()) == [("s",), ("s", "b")]
 
 
+def test_best_first_down_weights_good_nodes_exactly_whatever_the_heuristic():
+    # b is 0.25 below a without its margin of 0.5, and 0.25 above with it; g + h would be rounded.
+    large = 2.0**60
+    graph = Graph({"s": {"a": 1.0, "b": 0.75}}, frozenset("ab"), "s", {"a": large, "b": large})
+    w = graph.vector()
+    w.margin = 0.5
+    seen, _ = run(GraphProblem(), graph, w, best_first(), frozenset("a"))
+    assert states_of(seen) == ["s", "b"]
+    seen, _ = run(GraphProblem(), graph, w, best_first(), frozenset("b"))
+    assert states_of(seen) == ["s", "a"]
+
+
 @quick
 @given(graphs(weights=st.just(0.0), shape="dag", max_states=8), widths)
 def test_where_all_scores_are_equal_only_the_order_of_insertion_counts(graph, width):
@@ -383,6 +395,20 @@ def test_a_queue_with_memory_that_is_not_empty_has_a_node_to_give():
     assert "".join(remembered(graph, beam(3))) == "sabyvt"
 
 
+def test_a_beam_with_memory_is_cut_after_closed_copies_have_left_it():
+    # P leads to Q by two ways, both better than A; when Q is closed they must make room for A.
+    edges = {
+        "r": {"P": 1.0, "Q": 0.0},
+        "P": {"Q1": 5.0, "Q2": 5.0, "A": -9.0},
+        "Q": {"P1": 0.0},
+        "A": {"t": 0.0},
+    }
+    graph = Graph(edges, frozenset("t"), "r")
+    seen, goal = run(GraphProblem(), graph, graph.vector(), memory(beam(2), key=lambda s: s[0]))
+    assert states_of(seen) == ["r", "P", "Q", "A", "t"]
+    assert goal is seen[-1]
+
+
 def test_memory_forgets_what_was_enqueued_but_never_dequeued():
     edges = {"s": {"a": 1.0, "b": 0.0}, "a": {"b": 5.0}, "b": {"t": 0.0}}
     graph = Graph(edges, frozenset("t"), "s")
@@ -454,7 +480,7 @@ def test_only_good_is_a_search_in_the_space_of_good_states(graph, width, data):
 
 
 @pytest.mark.parametrize("make", [beam, bounded_best_first])
-@pytest.mark.parametrize("width", [0, -1, 2.0, 2.5, "3", None])
+@pytest.mark.parametrize("width", [0, -1, 2.0, 2.5, "3", None, True])
 def test_a_width_is_a_whole_number_from_one_up(make, width):
     with pytest.raises(ValueError, match="must be a whole number from 1 up") as caught:
         make(width)

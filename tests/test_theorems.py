@@ -450,7 +450,7 @@ def test_the_same_problem_converges_where_delta_is_a_pair(queue, rule):
     assert model.updates <= bound
 
 
-# Goals of unequal depth: the goal z waits, and beats the good node one level on; its sibling is the
+# Goals of unequal depth: the goal z waits, and beats the good goal one level on; its sibling is the
 # good node of *its* depth, which had beaten it. The features of what lost are never touched.
 UNEQUAL: Example = (
     {("z",): {}, ("a",): {"s": 1.0}, ("a", "b"): {"s": -2.0, "t": 1.0}},
@@ -463,7 +463,7 @@ def covered(node):
     return 2 if node.is_goal else node.depth
 
 
-@pytest.mark.parametrize("queue", [beam(2), bounded_best_first(2), beam(1, key=covered)])
+@pytest.mark.parametrize("queue", [beam(2), bounded_best_first(2)])
 @pytest.mark.parametrize("weighting", [uniform, loss_proportional, worst])
 def test_siblings_of_equal_depth_can_miss_what_went_wrong(queue, weighting):
     weights: Vector = {"s": 1.0, "t": 3.0}
@@ -475,6 +475,25 @@ def test_siblings_of_equal_depth_can_miss_what_went_wrong(queue, weighting):
     assert sum(errors) > theorem1(radius(TREE, [UNEQUAL]), 0.99 * gamma)
     # What would help is never raised; in the mean of the queue it even counts as bad.
     assert rule.weights[-1].get("t", 0.0) <= 0.0
+
+
+@pytest.mark.parametrize("width", [1, 2])
+@pytest.mark.parametrize("weighting", [uniform, loss_proportional, worst])
+def test_siblings_of_equal_key_are_what_went_wrong(width, weighting):
+    """The two goals meet in the round of their key, and it is they that are compared."""
+    queue = beam(width, key=covered)
+    delta: Vector = {"s": -1.0, "t": 1.0}
+    weights: Vector = {"s": 1.0, "t": 3.0}
+    assert keeps_its_margin([UNEQUAL], queue, weights, 0.99 * dot(weights, delta) / norm(weights))
+    bound = theorem1(norm(delta), dot(weights, delta) / norm(weights))
+    rule = Watched(perceptron(weighting=weighting))
+    model = trained([UNEQUAL], queue, rule, bound=bound)
+    assert model.converged
+    assert rule.before == [0.0]
+    # Delta is the difference of the goals, or half of it: the good one may be in the queue as well.
+    learned = rule.weights[-1]
+    assert {name: value / learned["t"] for name, value in learned.items()} == delta
+    assert keeps_its_margin([UNEQUAL], queue, learned, 0.0)
 
 
 class Guided(Tree):

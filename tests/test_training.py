@@ -345,7 +345,7 @@ def test_errors_of_a_problem_come_through():
         def features(self, x, state, operator):
             return {"odd": float("nan")}
 
-    with pytest.raises(BadFeature, match="feature 'odd' = nan"):
+    with pytest.raises(BadFeature, match="a feature must be a finite number, found 'odd' = nan"):
         fit(Odd(), DATA)
     graph = Graph({"s": {"t": -1.0}}, frozenset("t"), "s")
     model = Model(GraphProblem(), graph.vector(), hill_climbing())

@@ -437,10 +437,17 @@ def test_a_kernel_with_another_norm_is_refused():
         ({"alpha": -0.5}, "alpha must be above 0"),
         ({"alpha": math.nan}, "alpha must be above 0"),
         ({"B": 0.0}, "B and C must be positive, found B=0"),
+        ({"alpha": math.inf}, "alpha must be above 0 and at most 1, found inf"),
         ({"B": -1.0}, "B and C must be positive"),
+        ({"B": math.nan}, "B and C must be positive, found B=nan"),
+        ({"B": math.inf}, "B and C must be positive, found B=inf"),
         ({"C": 0.0}, "B and C must be positive"),
         ({"C": -2.0}, "B and C must be positive, found .* C=-2"),
-        ({"p": 1.5}, "p must be at least 2, found 1.5"),
+        ({"C": math.nan}, "B and C must be positive, found .* C=nan"),
+        ({"C": math.inf}, "B and C must be positive, found .* C=inf"),
+        ({"p": 1.5}, "p must be at least 2 and finite, found 1.5"),
+        ({"p": math.nan}, "p must be at least 2 and finite, found nan"),
+        ({"p": math.inf}, "p must be at least 2 and finite, found inf"),
     ],
 )
 def test_invalid_alma_parameters_are_refused(options, message):
@@ -448,7 +455,17 @@ def test_invalid_alma_parameters_are_refused(options, message):
         alma(**options)
 
 
-@pytest.mark.parametrize("options", [{"C": 0.0}, {"C": -1.0}, {"margin": -0.1}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"C": 0.0},
+        {"C": -1.0},
+        {"C": math.nan},
+        {"margin": -0.1},
+        {"margin": math.nan},
+        {"margin": math.inf},
+    ],
+)
 def test_invalid_passive_aggressive_parameters_are_refused(options):
     with pytest.raises(ValueError, match="needs C > 0 and margin >= 0"):
         passive_aggressive(**options)
@@ -495,6 +512,27 @@ def test_a_passive_aggressive_step_is_clipped_by_c():
     # Now the margin is one: nothing is left to correct.
     w = rule(w, None, [good], [bad])
     assert w.weights == pytest.approx({"a": 0.5, "b": -0.5})
+
+
+def test_a_passive_aggressive_call_that_changes_nothing_is_not_counted():
+    rule = passive_aggressive()
+    bad, good = successors(choice({"a": 1.0}, {"b": 1.0}))
+    w: Any = Linear({"a": 0.5, "b": -0.5})
+    assert rule(w, None, [good], [bad]).k == 1  # the margin is one already
+    assert rule(w, None, [good], [good]).k == 1  # there is no difference to learn from
+    assert w.weights == {"a": 0.5, "b": -0.5}
+    assert rule(w, None, [bad], [good]).k == 2
+
+
+def test_passive_aggressive_training_converges_at_the_margin():
+    data = [choice({"a": 1.0}, {"b": 1.0})]
+    model = fit(TREE, data, queue=greedy(), update=passive_aggressive(), epochs=50)
+    assert model.converged
+    assert model.predict(data[0][0]) == ("good",)
+    plain = fit(
+        TREE, data, queue=greedy(), update=passive_aggressive(), epochs=50, average=False
+    )
+    assert weights_of(plain.w) == pytest.approx({"a": 0.5, "b": -0.5})
 
 
 def test_a_passive_aggressive_step_is_the_least_that_gives_the_margin():

@@ -171,6 +171,25 @@ def test_combine_sums_paths_and_drops_what_cancels():
     }
 
 
+def test_combine_counts_a_step_that_all_share_unless_the_coefficients_cancel():
+    first = step_node({"a": 3.0})
+    left, right = (Node(None, parent=first, features={n: 1.0}, depth=2) for n in "lr")
+    assert combined([(left, 1.0)]) == {"a": 3.0, "l": 1.0}
+    assert combined([(left, 1.0), (right, 1.0)]) == {"a": 6.0, "l": 1.0, "r": 1.0}
+    assert combined([(left, 1.0), (right, -0.5)]) == {"a": 1.5, "l": 1.0, "r": -0.5}
+    assert combined([(left, 1.0), (right, -1.0)]) == {"l": 1.0, "r": -1.0}
+
+
+def test_combine_leaves_no_rounding_of_what_cancels():
+    first = step_node({"a": 3.0})
+    good, *bad = (Node(None, parent=first, features={n: 1.0}, depth=2) for n in range(4))
+    assert 1.0 - 1 / 3 - 1 / 3 - 1 / 3 != 0.0
+    assert combined([(good, 1.0), *((node, -1 / 3) for node in bad)]) == {
+        0: 1.0,
+        **dict.fromkeys((1, 2, 3), -1 / 3),
+    }
+
+
 @QUICK
 @given(
     st.lists(st.integers(-30, 30).filter(bool), min_size=1, max_size=6),
@@ -220,6 +239,15 @@ def test_pnorm_projection_scales_w_to_the_q_ball(p):
 def test_pnorm_measures_instances_with_the_p_norm():
     assert PNorm(3.0).size({"a": 2.0, "b": -1.0}) == pytest.approx(9.0 ** (1 / 3))
     assert PNorm(2.0).size({"a": 3.0, "b": 4.0}) == Linear().size({"a": 3.0, "b": 4.0}) == 5.0
+
+
+def test_pnorm_of_a_small_vector_does_not_underflow():
+    w = PNorm(200.0)
+    w.add({"a": 0.001}, 1.0)
+    assert w.norm() == pytest.approx(0.001)
+    assert w.weights == pytest.approx({"a": 0.001})
+    assert w.size({"a": -0.001, "b": 0.001}) == pytest.approx(0.001 * 2.0 ** (1 / 200))
+    assert w.size({}) == w.size({"a": 0.0}) == 0.0
 
 
 A: Vector = {"a": 1.0, "b": 2.0}
@@ -277,10 +305,19 @@ def test_kernelised_size_and_dot_are_those_of_kernel_space(kernel):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: polynomial_kernel(0), "degree >= 1"),
-        (lambda: polynomial_kernel(2, constant=-1.0), "constant >= 0"),
-        (lambda: rbf_kernel(0.0), "gamma > 0"),
-        (lambda: rbf_kernel(-1.0), "gamma > 0"),
+        (lambda: polynomial_kernel(0), "degree >= 1 and .*, found 0, 1"),
+        *(
+            (lambda degree=degree: polynomial_kernel(degree), f"degree >= 1 .* found {degree}, 1")
+            for degree in (1.5, math.nan, math.inf)
+        ),
+        *(
+            (lambda c=c: polynomial_kernel(2, constant=c), f"constant >= 0, found 2, {c}")
+            for c in (-1.0, math.nan, math.inf)
+        ),
+        *(
+            (lambda gamma=gamma: rbf_kernel(gamma), f"gamma > 0, found {gamma}")
+            for gamma in (0.0, -1.0, math.nan, math.inf)
+        ),
     ],
 )
 def test_invalid_kernel_parameters_are_refused(make, message):

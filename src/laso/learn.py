@@ -87,7 +87,8 @@ def siblings(
         assert ancestor.parent is not None, "the first node of a path is y-good"
         ancestor = ancestor.parent
     sibs: list[Node] = []
-    front = [ancestor]
+    # One step on whatever the measure says, or learning would restart where it went wrong.
+    front = [node] if node.good else _good(operators(problem, x, ancestor, w, y), ancestor, y)
     while front:
         good = front.pop(0)
         if good.is_goal or measure(good) >= measure(node):

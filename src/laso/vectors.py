@@ -295,7 +295,7 @@ def linear_kernel() -> Kernel:
 
 def polynomial_kernel(degree: int, *, constant: float = 1.0) -> Kernel:
     """K(a, b) = (a . b + constant) ** degree"""
-    if degree != int(degree) or degree < 1 or not 0 <= constant < math.inf:
+    if not 1 <= degree < math.inf or degree != int(degree) or not 0 <= constant < math.inf:
         raise ValueError(
             f"a polynomial kernel needs a whole degree >= 1 and a constant >= 0, found {degree}, "
             f"{constant}"

@@ -1,12 +1,43 @@
-"""The command line: one module per command."""
+"""The command line: one module per command.
+
+Commands import what they need when they run, so that ``laso --help`` is quick.
+"""
 
 from __future__ import annotations
 
+import sys
+from typing import Annotated
+
 import typer
 
-app = typer.Typer(no_args_is_help=True)
+from laso import LasoError, __version__
+from laso.cli.demo import demo
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, add_completion=False)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"laso {__version__}")
+        raise typer.Exit
+
+
+@app.callback(epilog="Example: laso demo --epochs 2")
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Learning as search optimization: weights learned inside the search that uses them."""
+
+
+app.command(epilog="Example: laso demo --epochs 2 --beam 3 --json")(demo)
 
 
 def main() -> None:
-    """Run the command line."""
-    app()
+    """Run the command line: 0 is success, 1 an error, 2 wrong usage, 130 an interruption."""
+    try:
+        app()
+    except LasoError as error:
+        sys.exit(f"laso: {error}")

@@ -24,7 +24,6 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba.core import config
 from numba.core.errors import NumbaError
 
 from laso.engine import hashing, kernels, layout
@@ -47,11 +46,13 @@ INLINED = {
     "count_good",
     "shortened",
 }
+# Wrappers for calls from Python and C, which no inner function needs, are slow to compile.
+INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 KEEP_DAYS = 60
 KEEP_FOLDERS = 40
 
 _lock = threading.RLock()
-_compiled: dict[type[CompiledProblem], Kernels] = {}
+_compiled: dict[tuple[type[CompiledProblem], bool], Kernels] = {}
 
 
 class CompileError(LasoError):
@@ -74,33 +75,40 @@ class Kernels:
             raise CompileError(_explained(self.problem, self.helpers, error)) from error
 
 
-def compiled(problem: type[CompiledProblem]) -> Kernels:
-    """The engine for a problem, made once a process and compiled (or loaded) at the first call."""
+def compiled(problem: type[CompiledProblem], *, full: bool = False) -> Kernels:
+    """The engine for a problem, made once a process and compiled (or loaded) at the first call.
+
+    ``full`` is for strategies that decode in full before they update; the others compile faster
+    without that code.
+    """
     with _lock:
-        if problem not in _compiled:
-            _compiled[problem] = _compile(problem)
-        return _compiled[problem]
+        if (problem, full) not in _compiled:
+            _compiled[problem, full] = _compile(problem, full)
+        return _compiled[problem, full]
 
 
-def _compile(problem: type[CompiledProblem]) -> Kernels:
+def _compile(problem: type[CompiledProblem], full: bool) -> Kernels:
     for name in REQUIRED:
         if getattr(problem, name) is getattr(CompiledProblem, name):
             raise CompileError(f"{problem.__name__} needs a static method {name}")
     checked = os.environ.get("LASO_BOUNDS_CHECK", "") not in ("", "0")
-    options = {"nogil": True, "error_model": "numpy", "boundscheck": checked}
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "boundscheck": checked}
     namespace: dict[str, Any] = dict(vars(kernels))
     namespace["WEIGHTED"] = bool(problem.weighted)
+    namespace["FULL"] = full
     helpers: dict[Any, Any] = {}
     for name in NAMES:
         namespace[name] = _jitted(getattr(problem, name), options, helpers)
-    with _cache_folder(_folder(problem, checked)):
+    with _cache_folder(_folder(problem, (checked, full))):
         for name, function in vars(kernels).items():
             if inspect.isfunction(function) and function.__module__ == kernels.__name__:
                 own = types.FunctionType(function.__code__, namespace, name)
-                inlined = name in INLINED
-                namespace[name] = numba.njit(
-                    own, cache=name in ENTRIES, forceinline=inlined, **options
-                )
+                if name in ENTRIES:
+                    namespace[name] = numba.njit(own, cache=True, **options)
+                else:
+                    namespace[name] = numba.njit(
+                        own, forceinline=name in INLINED, **INNER, **options
+                    )
     return Kernels(
         problem,
         {name: namespace[name] for name in ENTRIES},
@@ -109,7 +117,7 @@ def _compile(problem: type[CompiledProblem]) -> Kernels:
 
 
 def _jitted(function: Any, options: dict[str, Any], made: dict[Any, Any]) -> Any:
-    """A function compiled with the plain functions that it calls, so that users need no decorator."""
+    """A function compiled with the plain functions it calls, so that users need no decorator."""
     if function not in made:
         namespace = dict(function.__globals__)
         own = types.FunctionType(
@@ -119,7 +127,7 @@ def _jitted(function: Any, options: dict[str, Any], made: dict[Any, Any]) -> Any
             function.__defaults__,
             function.__closure__,
         )
-        made[function] = numba.njit(own, forceinline=True, **options)
+        made[function] = numba.njit(own, forceinline=True, **INNER, **options)
         for name in function.__code__.co_names:
             value = namespace.get(name)
             if inspect.isfunction(value) and value not in hashing.OVERLOADED:
@@ -133,12 +141,12 @@ def cache_root() -> Path:
         return Path(os.environ["LASO_CACHE"]) / "kernels"
     from platformdirs import user_cache_path
 
-    return user_cache_path("laso") / "kernels"
+    return Path(user_cache_path("laso")) / "kernels"
 
 
-def _folder(problem: type[CompiledProblem], checked: bool) -> Path:
+def _folder(problem: type[CompiledProblem], variant: tuple[bool, ...]) -> Path:
     root = cache_root()
-    folder = root / f"{problem.__name__}-{fingerprint(problem, checked)}"
+    folder = root / f"{problem.__name__}-{fingerprint(problem, variant)}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "used").touch()
@@ -167,18 +175,18 @@ def _prune(root: Path, current: Path) -> None:
 
 @contextlib.contextmanager
 def _cache_folder(folder: Path) -> Iterator[None]:
-    before = config.CACHE_DIR
-    config.CACHE_DIR = str(folder)
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(folder)
     try:
         yield
     finally:
-        config.CACHE_DIR = before
+        numba.config.CACHE_DIR = before
 
 
-def fingerprint(problem: type[CompiledProblem], checked: bool = False) -> str:
+def fingerprint(problem: type[CompiledProblem], variant: tuple[bool, ...] = ()) -> str:
     """A hash of all that the compiled code depends on."""
     digest = hashlib.sha256()
-    digest.update(repr((numba.__version__, np.__version__, checked, problem.weighted)).encode())
+    digest.update(repr((numba.__version__, np.__version__, variant, problem.weighted)).encode())
     for module in (kernels, layout, hashing):
         digest.update(Path(inspect.getfile(module)).read_bytes())
     digest.update(Path(__file__).read_bytes())

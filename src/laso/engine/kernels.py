@@ -35,6 +35,7 @@ from laso.engine.layout import (
     HELD,
     KEY,
     KNOWN_Y,
+    KNOWS,
     LABEL,
     LOSS,
     LOSS_PROPORTIONAL,
@@ -61,7 +62,6 @@ from laso.engine.layout import (
     SCALES,
     SCORE,
     SQUARE,
-    STANDARD,
     TICKS,
     UNKNOWN_Y,
     UNREACHABLE,
@@ -74,11 +74,17 @@ from laso.engine.layout import (
 )
 
 # The problem: replaced by the functions of the problem compiled (see laso.engine.problem).
-WEIGHTED = False
+WEIGHTED = FULL = False
 limits = initial = groups = cell = shared = features = allowed = apply = None
 is_goal = is_good = loss = key = signature = None
 
 # --------------------------------------------------------------------------- the weight table
+
+
+def fill(array, value):
+    """Set all entries. (Assigning to a slice does the same but takes Numba long to compile.)"""
+    for i in range(array.shape[0]):
+        array[i] = value
 
 
 def find(slots, key):
@@ -137,11 +143,12 @@ def score_labels(x, state, group, table, run):
         cached = run.cells[at]
         if stamps[at] != version:
             stamps[at] = version
-            cached[:] = 0.0
+            fill(cached, 0.0)
             add_rows(table, out, shared(x, state, group, out), cached)
-        sums[:] = cached
+        for label in range(sums.shape[0]):
+            sums[label] = cached[label]
     else:
-        sums[:] = 0.0
+        fill(sums, 0.0)
         add_rows(table, out, shared(x, state, group, out), sums)
     add_rows(table, out, features(x, state, group, out), sums)
 
@@ -204,7 +211,8 @@ def make_state(x, run, node):
 
 def make_queue(run):
     """An empty agenda."""
-    run.lists[:, :BEST] = 0
+    for at in range(run.lists.shape[0]):
+        run.lists[at, HELD] = run.lists[at, OFFERED] = 0
     run.meta[ROUND_AT] = run.meta[ROUND_END] = run.meta[WAITING] = 0
     run.meta[QUEUED] = run.meta[GOODS] = 0
     run.meta[LOW] = run.lists.shape[0] - 2
@@ -345,14 +353,14 @@ def remove_front(x, run, options):
     return node
 
 
-def expand(x, y, table, run, options, node, knows):
+def expand(x, y, table, run, options, node):
     """Operators and enqueue of the figures; False if there is no room for the nodes."""
     ints, reals, lists, meta, sums = run.ints, run.reals, run.lists, run.meta, run.sums
     chosen, state = run.groups, run.states[node]
     scale, margin = table.reals[SCALE], table.reals[MARGIN]
     width, ranked = options.width, options.kind == RANKED
     g = reals[node, G]
-    was_good = ints[node, GOOD] > 0
+    was_good, knows = ints[node, GOOD] > 0, meta[KNOWS]
     at = 0 if ranked else ints[node, DEPTH] + 1
     for i in range(groups(x, state, chosen)):
         group = chosen[i]
@@ -391,7 +399,7 @@ def expand(x, y, table, run, options, node, knows):
     return True
 
 
-def start(x, table, run, options, knows):
+def start(x, table, run, options):
     """MakeQueue(MakeNode(problem, initial)) of the figures."""
     run.meta[VERSION] += 1
     make_queue(run)
@@ -399,23 +407,24 @@ def start(x, table, run, options, knows):
     step_to(run.ints, node, -1, -1, -1)
     make_state(x, run, node)
     run.ints[node, KEY] = 0
-    run.ints[node, GOOD] = knows != UNKNOWN_Y
+    run.ints[node, GOOD] = run.meta[KNOWS] != UNKNOWN_Y
     run.reals[node, G] = run.reals[node, LOSS] = 0.0
-    run.reals[node, SCORE] = -table.reals[MARGIN] if knows != UNKNOWN_Y else 0.0
+    run.reals[node, SCORE] = -table.reals[MARGIN] if run.meta[KNOWS] != UNKNOWN_Y else 0.0
     enqueue(run, options, node)
 
 
 # --------------------------------------------------------------------------- the figures
 
 
-def search_one(x, y, table, run, options, knows):
+def search_one(x, y, table, run, options):
     """Figure 1: the goal found, with the best node dequeued in each round; else minus how it ended.
 
     Answers (-MORE_NODES) if the nodes must grow; the search can then be started again.
     """
-    best = BEST_GOOD if knows == ONLY_GOOD else BEST
-    run.lists[:, best] = -1
-    start(x, table, run, options, knows)
+    best = BEST_GOOD if run.meta[KNOWS] == ONLY_GOOD else BEST
+    for at in range(run.lists.shape[0]):
+        run.lists[at, best] = -1
+    start(x, table, run, options)
     while size(run) > 0:
         node = remove_front(x, run, options)
         at = run.ints[node, KEY]
@@ -425,7 +434,7 @@ def search_one(x, y, table, run, options, knows):
                 run.lists[at, best] = node
         if run.ints[node, GOAL]:
             return node
-        if not expand(x, y, table, run, options, node, knows):
+        if not expand(x, y, table, run, options, node):
             return -MORE_NODES
     return -FAILED
 
@@ -437,7 +446,8 @@ def learn_one(x, y, table, run, options):
     goes on from there when called again.
     """
     if run.meta[PENDING] < 0:
-        start(x, table, run, options, KNOWN_Y)
+        run.meta[KNOWS] = KNOWN_Y
+        start(x, table, run, options)
     while size(run) > 0 or run.meta[PENDING] >= 0:
         if run.meta[PENDING] < 0:
             run.meta[PENDING] = remove_front(x, run, options)
@@ -448,7 +458,7 @@ def learn_one(x, y, table, run, options):
             before = run.meta[NODES]
             status, sibs = siblings(x, y, table, run, options, node)
             if status == DONE:
-                wrong = contenders(x, run, options, node)
+                wrong = contenders(run, options, node)
                 status = update(x, table, run, options, sibs, wrong)
             if status != DONE:
                 run.meta[NODES] = before
@@ -466,7 +476,7 @@ def learn_one(x, y, table, run, options):
                 return DONE
             if run.meta[NODES] + successors(x, run, node) > run.ints.shape[0]:
                 return MORE_NODES
-            expand(x, y, table, run, options, node, KNOWN_Y)
+            expand(x, y, table, run, options, node)
             run.meta[PENDING] = -1
     return UNREACHABLE
 
@@ -479,12 +489,14 @@ def successors(x, run, node):
 def learn_full(x, y, table, run, options):
     """Standard and max-violation updates: decode in full, then compare with the good path."""
     run.meta[NODES] = 0
-    bad = search_one(x, y, table, run, options, KNOWN_Y)
+    run.meta[KNOWS] = KNOWN_Y
+    bad = search_one(x, y, table, run, options)
     if bad < 0:
         return -bad
     if run.ints[bad, GOOD]:
         return DONE
-    good = search_one(x, y, table, run, options, ONLY_GOOD)
+    run.meta[KNOWS] = ONLY_GOOD
+    good = search_one(x, y, table, run, options)
     if good < 0:
         return UNREACHABLE if good == -FAILED else -good
     if options.strategy == MAX_VIOLATION:
@@ -498,7 +510,7 @@ def learn_full(x, y, table, run, options):
                     most, bad, good = violation, b, w
         if run.reals[final_bad, SCORE] - run.reals[final_good, SCORE] > most:
             bad, good = final_bad, final_good
-    return update(x, table, run, options, np.full(1, good, np.int64), np.full(1, bad, np.int64))
+    return update(x, table, run, options, only(good), only(bad))
 
 
 def siblings(x, y, table, run, options, node):
@@ -506,7 +518,7 @@ def siblings(x, y, table, run, options, node):
     ancestor = node
     while run.ints[ancestor, GOOD] == 0:
         ancestor = run.ints[ancestor, PARENT]
-    front = np.full(1, ancestor, np.int64)
+    front = only(ancestor)
     unfinished = True
     while unfinished:
         unfinished = False
@@ -545,27 +557,38 @@ def siblings(x, y, table, run, options, node):
     return DONE, front
 
 
+def only(node):
+    """A list of one node."""
+    nodes = np.empty(1, np.int64)
+    nodes[0] = node
+    return nodes
+
+
 def appended(array, n, value):
     """An array whose entry n is value, twice as long where it must be."""
     if n == array.shape[0]:
-        array = np.concatenate((array, array))
+        longer = np.empty(2 * n, np.int64)
+        for i in range(n):
+            longer[i] = array[i]
+        array = longer
     array[n] = value
     return array
 
 
-def contenders(x, run, options, node):
+def contenders(run, options, node):
     """The node dequeued and the ones that compete with it."""
+    lists, meta = run.lists, run.meta
+    rounds = lists.shape[0] - 2
     if options.kind == RANKED:
-        rest = run.lists[0, HELD]
-        nodes = np.empty(rest + 1, np.int64)
-        nodes[1:] = run.lists[0, FIRST : FIRST + rest]
+        at, begin, end, waiting = 0, 0, lists[0, HELD], 0
     else:
-        rounds = run.lists.shape[0] - 2
-        at, end, waiting = run.meta[ROUND_AT], run.meta[ROUND_END], run.meta[WAITING]
-        nodes = np.empty(end - at + waiting + 1, np.int64)
-        nodes[1 : end - at + 1] = run.lists[rounds, FIRST + at : FIRST + end]
-        nodes[end - at + 1 :] = run.lists[rounds + 1, FIRST : FIRST + waiting]
+        at, begin, end, waiting = rounds, meta[ROUND_AT], meta[ROUND_END], meta[WAITING]
+    nodes = np.empty(1 + end - begin + waiting, np.int64)
     nodes[0] = node
+    for i in range(end - begin):
+        nodes[1 + i] = lists[at, FIRST + begin + i]
+    for i in range(waiting):
+        nodes[1 + end - begin + i] = lists[rounds + 1, FIRST + i]
     return nodes
 
 
@@ -609,13 +632,14 @@ def best_of(run, nodes, bad_only):
 
 def coefficients(run, options, sibs, wrong):
     """How much each node counts: Eq. 2, or Crammer & Singer's other weightings."""
-    good = np.full(sibs.shape[0], 1.0 / sibs.shape[0])
-    bad = np.full(wrong.shape[0], -1.0 / wrong.shape[0])
+    good, bad = np.empty(sibs.shape[0]), np.empty(wrong.shape[0])
+    fill(good, 1.0 / sibs.shape[0])
+    fill(bad, -1.0 / wrong.shape[0])
     if options.weighting == WORST:
-        good[:] = 0.0
+        fill(good, 0.0)
         good[best_of(run, sibs, False)] = 1.0
         worst = best_of(run, wrong, True)
-        bad[:] = 0.0
+        fill(bad, 0.0)
         bad[worst if worst >= 0 else best_of(run, wrong, False)] = -1.0
     elif options.weighting == LOSS_PROPORTIONAL:
         total = 0.0
@@ -670,7 +694,8 @@ def unshared(ints, nodes, weights, terms, path):
             ints[node, BELOW] *= -1  # taken
             node = ints[node, PARENT]
     taken = np.empty(n + room, np.int64)
-    taken[:n] = path
+    for i in range(n):
+        taken[i] = path[i]
     for i in range(nodes.shape[0]):
         node = nodes[i]
         while weights[i] != 0.0 and ints[node, BELOW] < 0:
@@ -773,7 +798,7 @@ def output_of(corpus, i):
 
 def largest(corpus, order, most):
     """Write the largest limits of the inputs named."""
-    one = np.zeros_like(most)
+    one = np.zeros(most.shape[0], np.int64)
     for i in order:
         limits(input_of(corpus, i), one)
         for j in range(most.shape[0]):
@@ -789,7 +814,7 @@ def learn_many(corpus, order, table, run, options):
         if run.meta[PENDING] < 0:
             run.meta[NODES] = run.meta[DEQUEUED] = 0
             run.meta[GENERATED] = table.ints[GENERATION]
-        if options.strategy >= STANDARD:
+        if FULL:
             status = learn_full(x, y, table, run, options)
         else:
             status = learn_one(x, y, table, run, options)
@@ -811,7 +836,8 @@ def decode_many(corpus, order, table, run, options, steps, results):
     for n in range(order.shape[0]):
         x = input_of(corpus, order[n])
         run.meta[NODES] = run.meta[DEQUEUED] = 0
-        goal = search_one(x, y, table, run, options, UNKNOWN_Y)
+        run.meta[KNOWS] = UNKNOWN_Y
+        goal = search_one(x, y, table, run, options)
         if goal < 0:
             return n, -goal
         depth = run.ints[goal, DEPTH]

@@ -90,8 +90,9 @@ HELD, OFFERED, BEST, BEST_GOOD, FIRST = range(5)
     ENTRIES,
     PENDING,
     GENERATED,
+    KNOWS,
     META,
-) = range(13)
+) = range(14)
 
 
 class Options(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -17,15 +16,17 @@ from laso.engine.problem import CompiledProblem
 from laso.errors import SearchFailed, Unreachable
 
 
-def new_table(n_labels: int, *, dtype: Any = np.float32, hash_bits: int = 0) -> Table:
-    """An empty weight table."""
+def new_table(
+    n_labels: int, *, margin: float = 0.0, dtype: Any = np.float32, hash_bits: int = 0
+) -> Table:
+    """An empty weight table; ``margin`` is that of the options it will learn with."""
     return Table(
         np.zeros((1 << 12, 2), np.int64),
         np.zeros((1 << 10, n_labels), dtype),
         np.zeros((1 << 10, n_labels), dtype),
         np.full(1 << 10, -1, np.int64),
         np.array([0, 1, 0, hash_bits], np.int64),
-        np.array([1.0, 0.0, 0.0, 0.0]),
+        np.array([1.0, 0.0, 0.0, margin]),
     )
 
 
@@ -71,6 +72,7 @@ class Machine:
 
     @property
     def kernels(self) -> Kernels:
+        """The entry points."""
         return compiled(self.problem)
 
     def new_run(self, corpus: Corpus, order: Array, table: Table) -> Run:
@@ -78,7 +80,7 @@ class Machine:
         most = np.ones(5, np.int64)
         self.kernels("largest", corpus, order, most)
         width = self.options.width
-        rounds = 1 if self.options.kind == at.RANKED else int(most[at.STEPS]) + 2
+        rounds = int(most[at.STEPS]) + 2
         nodes = 2 * rounds * (width + 1) + 16
         n_labels, dtype = table.v.shape[1], table.v.dtype
         run = Run(
@@ -100,11 +102,10 @@ class Machine:
 
     def learn(self, corpus: Corpus, order: Array, table: Table, run: Run) -> tuple[Table, Run, int]:
         """Learn from the examples named, in turn; the table and run as grown, and the errors."""
+        kernels = compiled(self.problem, full=self.options.strategy >= at.STANDARD)
         wrong = 0
         while len(order):
-            done, errors, status = self.kernels(
-                "learn_many", corpus, order, table, run, self.options
-            )
+            done, errors, status = kernels("learn_many", corpus, order, table, run, self.options)
             wrong += errors
             order = order[done:]
             if status == at.MORE_ROWS:
@@ -214,6 +215,3 @@ def as_names(table: Table) -> dict[tuple[int, int], float]:
         for label, weight in enumerate(table.v[row - 1])
         if weight
     }
-
-
-Sentences = Sequence[Any]

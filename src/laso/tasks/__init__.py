@@ -1,0 +1,1 @@
+"""One file per task: what a user could write."""

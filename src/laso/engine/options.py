@@ -1,0 +1,97 @@
+"""Queue, update and strategy of the reference engine as options of the compiled one.
+
+One vocabulary serves both engines: ``beam(5)``, ``alma(alpha=0.9)``, ``early`` mean the same in
+each, and what the compiled engine does not offer is refused here.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from laso.engine import layout as at
+from laso.engine.layout import Options
+from laso.engine.problem import CompiledProblem
+from laso.learn import early, laso, max_violation, standard
+from laso.queues import Beam, MakeQueue, Ranking, depth, total_score
+from laso.training import Rule, Strategy
+from laso.updates import (
+    Alma,
+    PassiveAggressive,
+    Perceptron,
+    loss_proportional,
+    uniform,
+    worst,
+)
+
+WEIGHTINGS: list[Any] = [uniform, loss_proportional, worst]
+STRATEGIES: list[Any] = [laso, early, standard, max_violation]
+
+
+def options_for(
+    problem: type[CompiledProblem], queue: MakeQueue, update: Rule, strategy: Strategy = laso
+) -> Options:
+    """The options that make the compiled engine do what the reference engine does with these."""
+    kind, keyed, width = _queue(problem, queue)
+    if strategy not in STRATEGIES:
+        raise ValueError(f"the compiled engine has no strategy {strategy!r}")
+    weighting = getattr(update, "weighting", None)
+    if weighting not in WEIGHTINGS or getattr(update, "kernel", None) is not None:
+        raise ValueError(
+            f"the compiled engine has no kernels and only the weightings uniform, "
+            f"loss_proportional and worst, found {update!r}"
+        )
+    options = Options(
+        kind=kind,
+        keyed=keyed,
+        width=width,
+        update=at.PERCEPTRON,
+        weighting=WEIGHTINGS.index(weighting),
+        strategy=STRATEGIES.index(strategy),
+        normalize_always=0,
+        alpha=1.0,
+        b=1.0,
+        c=1.0,
+        margin=0.0,
+    )
+    if isinstance(update, Alma):
+        if update.p != 2.0:
+            raise ValueError(f"the compiled engine has ALMA for p = 2 only, found p = {update.p}")
+        return options._replace(
+            update=at.ALMA,
+            alpha=float(update.alpha),
+            b=float(update.b),
+            c=float(update.C),
+            normalize_always=int(update.normalize_always),
+            margin=float(update.margin(1)),
+        )
+    if isinstance(update, PassiveAggressive):
+        return options._replace(
+            update=at.PASSIVE_AGGRESSIVE, c=float(update.C), margin=float(update.margin)
+        )
+    if isinstance(update, Perceptron):
+        return options._replace(margin=float(update.margin))
+    raise ValueError(f"the compiled engine has no update {update!r}")
+
+
+def _queue(problem: type[CompiledProblem], queue: MakeQueue) -> tuple[int, int, int]:
+    if isinstance(queue, partial):
+        given: dict[str, Any] = queue.keywords
+        if queue.func is Ranking and given["by"] is total_score and given["limit"] is not None:
+            return at.RANKED, 0, given["limit"]
+        if queue.func is Beam and given["width"] and not given.get("uphill"):
+            if given["key"] is depth:
+                return at.ROUNDS, 0, given["width"]
+            if given["key"] is own_key:
+                if problem.key is CompiledProblem.key:
+                    raise ValueError(f"{problem.__name__} has no key to group a beam by")
+                return at.ROUNDS, 1, given["width"]
+    raise ValueError(
+        "the compiled engine has the queues greedy(), beam(n), beam(n, key=own_key) and "
+        f"bounded_best_first(n), found {queue!r}"
+    )
+
+
+def own_key(node: Any) -> int:
+    """For ``beam(n, key=own_key)``: the round that a compiled problem's own key gives a node."""
+    return int(node.state.key)

@@ -1,0 +1,121 @@
+"""A compiled problem, uncompiled, in the reference engine: the specification of the compiled one.
+
+``Reference(problem)`` is an ordinary ``laso.Problem`` whose inputs are ``Input`` objects and whose
+operators are pairs (group, label). Feature names are pairs (key, label), as in
+``machine.as_names``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from laso.engine import layout as at
+from laso.engine.layout import Array, Corpus, Input, Out
+from laso.engine.options import own_key
+from laso.engine.problem import CompiledProblem
+from laso.problem import Node, Problem
+from laso.queues import MakeQueue, exact
+
+Operator = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class State:
+    """A state with what the step into it said of it."""
+
+    row: tuple[int, ...]
+    key: int = 0
+    signature: int = 0
+    step: Operator | None = None
+    before: tuple[int, ...] = ()
+
+
+class Reference(Problem):
+    """Runs a compiled problem's functions as plain Python, one step at a time."""
+
+    def __init__(self, problem: type[CompiledProblem], n_labels: int, *, hash_bits: int = 0):
+        self.problem = problem
+        self.n_labels = n_labels
+        self.hash_bits = hash_bits
+
+    def _limits(self, x: Input) -> Array:
+        limits = np.zeros(5, np.int64)
+        self.problem.limits(x, limits)
+        return np.maximum(limits, 1)
+
+    def _row(self, state: State) -> Array:
+        return np.array(state.row, np.int32)
+
+    def initial(self, x: Input) -> State:
+        row = np.zeros(self._limits(x)[at.STATE_SIZE], np.int32)
+        self.problem.initial(x, row)
+        return State(tuple(row.tolist()))
+
+    def operators(self, x: Input, state: State) -> Iterator[Operator]:
+        row = self._row(state)
+        groups = np.zeros(self._limits(x)[at.MAX_GROUPS], np.int32)
+        for i in range(self.problem.groups(x, row, groups)):
+            for label in range(self.n_labels):
+                if self.problem.allowed(x, row, int(groups[i]), label):
+                    yield int(groups[i]), label
+
+    def apply(self, x: Input, state: State, operator: Operator) -> State:
+        row = self._row(state)
+        new = np.zeros_like(row)
+        self.problem.apply(x, row, *operator, new)
+        return State(
+            tuple(new.tolist()),
+            int(self.problem.key(x, row, *operator)),
+            int(self.problem.signature(x, row, *operator)),
+            operator,
+            state.row,
+        )
+
+    def is_goal(self, x: Input, state: State) -> bool:
+        return bool(self.problem.is_goal(x, self._row(state)))
+
+    def features(self, x: Input, state: State, operator: Operator) -> dict[Any, float]:
+        row, (group, label) = self._row(state), operator
+        out = Out(*(np.ones(self._limits(x)[at.MAX_FEATURES], t) for t in (np.int64, np.float64)))
+        n = self.problem.shared(x, row, group, out)
+        n += self.problem.features(x, row, group, Out(out.keys[n:], out.values[n:]))
+        vector: dict[Any, float] = {}
+        for key, value in zip(out.keys[:n].tolist(), out.values[:n].tolist(), strict=True):
+            if self.hash_bits:
+                key &= (1 << self.hash_bits) - 1
+            vector[key, label] = vector.get((key, label), 0.0) + value
+        return vector
+
+    def is_good(self, x: Input, y: Array, node: Node) -> bool:
+        state: State = node.state
+        if state.step is None:
+            return True
+        return bool(self.problem.is_good(x, y, np.array(state.before, np.int32), *state.step))
+
+    def loss(self, x: Input, y: Array, node: Node) -> float:
+        state: State = node.state
+        assert node.parent is not None
+        assert state.step is not None
+        before = np.array(state.before, np.int32)
+        was_good, good = bool(node.parent.good), bool(node.good)
+        return float(self.problem.loss(x, y, before, *state.step, was_good, good))
+
+
+def input_of(corpus: Corpus, i: int) -> Input:
+    """Input i of a corpus."""
+    items = corpus.items[corpus.starts[i] : corpus.starts[i + 1]]
+    return Input(items, corpus.pool, corpus.values, corpus.spec)
+
+
+def output_of(corpus: Corpus, i: int) -> Array:
+    """Output i of a corpus."""
+    return corpus.outputs[corpus.output_starts[i] : corpus.output_starts[i + 1]]
+
+
+def exact_queue(keyed: bool) -> MakeQueue:
+    """The reference engine's exact search by signature."""
+    return exact(lambda state: state.signature, key=own_key if keyed else None)
