@@ -1,13 +1,14 @@
 # make demo   train, evaluate and tag with the bundled corpus
 # make test   run the tests
 # make lint   check style, types and spelling
+# make readme put the output of the first two into README.md
 # Each sets up .venv the first time; nothing but Python 3.11+ and make is assumed.
 
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo test lint format clean
+.PHONY: demo test lint format readme clean
 
 demo: $(READY)
 	@$(BIN)/laso demo
@@ -24,6 +25,9 @@ lint: $(READY)
 format: $(READY)
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+
+readme: $(READY)
+	@$(BIN)/python tools/readme.py
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("laso needs Python 3.11 or newer, found %d.%d; try: make PYTHON=/path/to/python3.11" % v[:2])'

@@ -175,7 +175,15 @@ def test_reading_gives_back_what_was_written_or_it_was_refused(sentences, separa
 
 
 @quick
-@given(st.lists(st.lists(st.tuples(*[st.text("aé'`$,-", min_size=1)] * 2), min_size=1), min_size=1))
+@given(
+    st.lists(
+        st.lists(
+            st.tuples(*[st.text("aé'`$,-", min_size=1, max_size=4)] * 2), min_size=1, max_size=4
+        ),
+        min_size=1,
+        max_size=4,
+    )
+)
 def test_ordinary_sentences_are_never_refused(sentences):
     file = io.StringIO()
     write_columns(file, sentences)

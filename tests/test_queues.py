@@ -249,7 +249,7 @@ def test_best_first_is_not_blinded_by_a_large_heuristic():
 
 
 def test_best_first_down_weights_good_nodes_exactly_whatever_the_heuristic():
-    # b is 0.25 below a without its margin of 0.5, and 0.25 above with it; g + h would be rounded.
+    # a leads by 0.25 until it is down-weighted by 0.5; in g + h both would be rounded away.
     large = 2.0**60
     graph = Graph({"s": {"a": 1.0, "b": 0.75}}, frozenset("ab"), "s", {"a": large, "b": large})
     w = graph.vector()
@@ -501,6 +501,20 @@ def every_discipline():
         memory(beam(2), key=lambda state: state),
         only_good(beam(2)),
     ]
+
+
+@pytest.mark.parametrize("queue", every_discipline())
+def test_nodes_measure_their_depth(queue):
+    assert [queue([]).measure(Node("abc", depth=depth)) for depth in (0, 7)] == [0, 7]
+
+
+@pytest.mark.parametrize("wrap", [lambda q: q, only_good, lambda q: memory(q, key=len)])
+def test_nodes_measure_their_key_in_a_beam_that_has_one(wrap):
+    def key(node):
+        return len(node.state)
+
+    for queue in (beam(2, key=key), exact(len, key=key)):
+        assert wrap(queue)([]).measure(Node("abc", depth=7)) == 3
 
 
 @pytest.mark.parametrize("queue", every_discipline())

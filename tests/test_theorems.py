@@ -251,7 +251,7 @@ def test_theorem_4_for_a_beam_with_all_same_depth_pairs_apart(seed, size, alpha,
     assert model.updates <= bound * (1.0 + 1e-9)
 
 
-@QUICK
+@settings(QUICK, max_examples=40)
 @given(seeds, st.sampled_from((0.3, 0.5, 0.9)))
 def test_a_smaller_alpha_promises_a_larger_margin(seed, alpha):
     """At least (1 - alpha) of the largest margin, if no difference is longer than one."""

@@ -529,9 +529,7 @@ def test_passive_aggressive_training_converges_at_the_margin():
     model = fit(TREE, data, queue=greedy(), update=passive_aggressive(), epochs=50)
     assert model.converged
     assert model.predict(data[0][0]) == ("good",)
-    plain = fit(
-        TREE, data, queue=greedy(), update=passive_aggressive(), epochs=50, average=False
-    )
+    plain = fit(TREE, data, queue=greedy(), update=passive_aggressive(), epochs=50, average=False)
     assert weights_of(plain.w) == pytest.approx({"a": 0.5, "b": -0.5})
 
 

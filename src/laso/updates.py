@@ -15,6 +15,8 @@ from typing import Any
 from laso.problem import Node
 from laso.vectors import Kernel, Kernelised, Linear, PNorm, Term, WeightVector
 
+TINY = 1e-12  # a hinge below it is rounding, not an error
+
 Weighting = Callable[[Sequence[Node], Sequence[Node]], list[Term]]
 
 
@@ -50,6 +52,10 @@ class Perceptron:
     weighting: Weighting = uniform
     kernel: Kernel | None = None
     margin: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.margin < math.inf:
+            raise ValueError(f"margin must be finite and not negative, found {self.margin}")
 
     def start(self) -> WeightVector:
         return _vector(self.kernel, margin=self.margin)
@@ -145,7 +151,7 @@ class PassiveAggressive:
         delta = w.combine(self.weighting(sibs, nodes))
         square = w.size(delta) ** 2
         hinge = self.margin - w.dot(delta)
-        if square > 0.0 and hinge > 0.0:
+        if square > 0.0 and hinge > TINY:
             w.add(delta, min(self.C, hinge / square))
             w.k += 1
         return w

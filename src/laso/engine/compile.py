@@ -35,6 +35,13 @@ log = logging.getLogger(__name__)
 ENTRIES = ("learn_many", "decode_many", "largest")
 # Called for each feature or label: a call costs more than the work, since arrays travel by value.
 INLINED = {
+    "expand",
+    "score_labels",
+    "remove_front",
+    "open_round",
+    "make_state",
+    "new_node",
+    "size",
     "find",
     "add_rows",
     "place_for",
@@ -93,6 +100,8 @@ def _compile(problem: type[CompiledProblem], full: bool) -> Kernels:
             raise CompileError(f"{problem.__name__} needs a static method {name}")
     checked = os.environ.get("LASO_BOUNDS_CHECK", "") not in ("", "0")
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "boundscheck": checked}
+    # Kernels allocate nothing, so they do without reference counts, which cost most of the time.
+    options["_nrt"] = False
     namespace: dict[str, Any] = dict(vars(kernels))
     namespace["WEIGHTED"] = bool(problem.weighted)
     namespace["FULL"] = full

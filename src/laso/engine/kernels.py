@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from laso.engine.layout import (
     ALMA,
     BELOW,
@@ -46,12 +44,15 @@ from laso.engine.layout import (
     MORE_ENTRIES,
     MORE_NODES,
     MORE_ROWS,
+    MORE_SCRATCH,
+    NEXT,
     NODES,
     OFFERED,
     ONLY_GOOD,
     ORDER,
     PARENT,
     PASSIVE_AGGRESSIVE,
+    PATH,
     PENDING,
     QUEUED,
     RANKED,
@@ -61,6 +62,7 @@ from laso.engine.layout import (
     SCALE,
     SCALES,
     SCORE,
+    SIBS,
     SQUARE,
     TICKS,
     UNKNOWN_Y,
@@ -68,10 +70,13 @@ from laso.engine.layout import (
     VERSION,
     WAITING,
     WORST,
+    WRONG,
     G,
     Input,
     Out,
 )
+
+TINY = 1e-12  # a hinge below it is rounding, as in laso.updates
 
 # The problem: replaced by the functions of the problem compiled (see laso.engine.problem).
 WEIGHTED = FULL = False
@@ -456,10 +461,10 @@ def learn_one(x, y, table, run, options):
         goal = run.ints[node, GOAL] > 0
         if not (good or run.meta[GOODS] > 0) or (goal and not good):
             before = run.meta[NODES]
-            status, sibs = siblings(x, y, table, run, options, node)
+            status, n_sibs = siblings(x, y, table, run, options, node)
             if status == DONE:
-                wrong = contenders(run, options, node)
-                status = update(x, table, run, options, sibs, wrong)
+                n_wrong = contenders(run, options, node)
+                status = update(x, table, run, options, n_sibs, n_wrong)
             if status != DONE:
                 run.meta[NODES] = before
                 return status
@@ -467,9 +472,9 @@ def learn_one(x, y, table, run, options):
             run.meta[PENDING] = -1
             if options.strategy == EARLY:
                 return DONE
-            for i in range(sibs.shape[0]):
-                rescore(x, table, run, sibs[i])
-                enqueue(run, options, sibs[i])
+            for i in range(n_sibs):
+                rescore(x, table, run, run.scratch[SIBS, i])
+                enqueue(run, options, run.scratch[SIBS, i])
         else:
             if goal:
                 run.meta[PENDING] = -1
@@ -510,86 +515,79 @@ def learn_full(x, y, table, run, options):
                     most, bad, good = violation, b, w
         if run.reals[final_bad, SCORE] - run.reals[final_good, SCORE] > most:
             bad, good = final_bad, final_good
-    return update(x, table, run, options, only(good), only(bad))
+    run.scratch[SIBS, 0] = good
+    run.scratch[WRONG, 0] = bad
+    return update(x, table, run, options, 1, 1)
 
 
 def siblings(x, y, table, run, options, node):
-    """*siblings*: back to the first good ancestor, forward through good nodes to the same round."""
+    """*siblings*: back to the first good ancestor, forward through good nodes to the same round.
+
+    Writes them to scratch[SIBS]; status and how many.
+    """
+    states, ints, reals, chosen = run.states, run.ints, run.reals, run.groups
+    front, step = run.scratch[SIBS], run.scratch[NEXT]
     ancestor = node
-    while run.ints[ancestor, GOOD] == 0:
-        ancestor = run.ints[ancestor, PARENT]
-    front = only(ancestor)
+    while ints[ancestor, GOOD] == 0:
+        ancestor = ints[ancestor, PARENT]
+    front[0] = ancestor
+    n_front = 1
     unfinished = True
     while unfinished:
         unfinished = False
         n = 0
-        step = np.empty(8, np.int64)
-        for i in range(front.shape[0]):
+        for i in range(n_front):
+            parent = front[i]
             before = n
-            if run.ints[front[i], GOAL] or run.ints[front[i], KEY] >= run.ints[node, KEY]:
-                step = appended(step, n, front[i])
+            if ints[parent, GOAL] or ints[parent, KEY] >= ints[node, KEY]:
+                step[n] = parent
                 n += 1
                 continue
             unfinished = True
-            state = run.states[front[i]]
-            for gi in range(groups(x, state, run.groups)):
-                group = run.groups[gi]
+            state = states[parent]
+            for gi in range(groups(x, state, chosen)):
+                group = chosen[gi]
                 for label in range(run.sums.shape[0]):
                     if not (allowed(x, state, group, label) and is_good(x, y, state, group, label)):
                         continue
                     child = new_node(run)
                     if child < 0:
-                        return MORE_NODES, front
-                    step_to(run.ints, child, front[i], group, label)
+                        return MORE_NODES, 0
+                    if n + n_front >= step.shape[0]:
+                        return MORE_SCRATCH, 0
+                    step_to(ints, child, parent, group, label)
                     make_state(x, run, child)
-                    run.ints[child, GOOD] = 1
-                    run.ints[child, KEY] = run.ints[child, DEPTH]
+                    ints[child, GOOD] = 1
+                    ints[child, KEY] = ints[child, DEPTH]
                     if options.keyed:
-                        run.ints[child, KEY] = key(x, state, group, label)
-                    run.reals[child, LOSS] = run.reals[front[i], LOSS]
-                    run.reals[child, LOSS] += loss(x, y, state, group, label, True, True)
+                        ints[child, KEY] = key(x, state, group, label)
+                    reals[child, LOSS] = reals[parent, LOSS]
+                    reals[child, LOSS] += loss(x, y, state, group, label, True, True)
                     score_step(x, table, run, child)
-                    step = appended(step, n, child)
+                    step[n] = child
                     n += 1
             if n == before:
-                return UNREACHABLE, front
-        front = step[:n]
-    return DONE, front
-
-
-def only(node):
-    """A list of one node."""
-    nodes = np.empty(1, np.int64)
-    nodes[0] = node
-    return nodes
-
-
-def appended(array, n, value):
-    """An array whose entry n is value, twice as long where it must be."""
-    if n == array.shape[0]:
-        longer = np.empty(2 * n, np.int64)
+                return UNREACHABLE, 0
         for i in range(n):
-            longer[i] = array[i]
-        array = longer
-    array[n] = value
-    return array
+            front[i] = step[i]
+        n_front = n
+    return DONE, n_front
 
 
 def contenders(run, options, node):
-    """The node dequeued and the ones that compete with it."""
-    lists, meta = run.lists, run.meta
+    """Write the node dequeued and the ones that compete with it to scratch[WRONG]; how many."""
+    lists, meta, nodes = run.lists, run.meta, run.scratch[WRONG]
     rounds = lists.shape[0] - 2
     if options.kind == RANKED:
         at, begin, end, waiting = 0, 0, lists[0, HELD], 0
     else:
         at, begin, end, waiting = rounds, meta[ROUND_AT], meta[ROUND_END], meta[WAITING]
-    nodes = np.empty(1 + end - begin + waiting, np.int64)
     nodes[0] = node
     for i in range(end - begin):
         nodes[1 + i] = lists[at, FIRST + begin + i]
     for i in range(waiting):
         nodes[1 + end - begin + i] = lists[rounds + 1, FIRST + i]
-    return nodes
+    return 1 + end - begin + waiting
 
 
 def score_step(x, table, run, node):
@@ -607,11 +605,11 @@ def score_step(x, table, run, node):
 
 def rescore(x, table, run, node):
     """Value a path again after the weights have changed."""
-    depth = run.ints[node, DEPTH]
-    path = np.empty(depth + 1, np.int64)
+    path, ints = run.scratch[PATH], run.ints
+    depth = ints[node, DEPTH]
     for i in range(depth, -1, -1):
         path[i] = node
-        node = run.ints[node, PARENT]
+        node = ints[node, PARENT]
     for i in range(depth + 1):
         score_step(x, table, run, path[i])
 
@@ -619,36 +617,39 @@ def rescore(x, table, run, node):
 # --------------------------------------------------------------------------- the updates
 
 
-def best_of(run, nodes, bad_only):
-    """Where the highest of some nodes stands (the first of equals), -1 if there is none."""
+def best_of(run, nodes, n, bad_only):
+    """Where the highest of n nodes stands (the first of equals), -1 if there is none."""
+    ints, reals = run.ints, run.reals
     best = -1
-    for i in range(nodes.shape[0]):
-        if (not bad_only or not run.ints[nodes[i], GOOD]) and (
-            best < 0 or run.reals[nodes[i], SCORE] > run.reals[nodes[best], SCORE]
+    for i in range(n):
+        if (not bad_only or not ints[nodes[i], GOOD]) and (
+            best < 0 or reals[nodes[i], SCORE] > reals[nodes[best], SCORE]
         ):
             best = i
     return best
 
 
-def coefficients(run, options, sibs, wrong):
-    """How much each node counts: Eq. 2, or Crammer & Singer's other weightings."""
-    good, bad = np.empty(sibs.shape[0]), np.empty(wrong.shape[0])
-    fill(good, 1.0 / sibs.shape[0])
-    fill(bad, -1.0 / wrong.shape[0])
+def coefficients(run, options, n_sibs, n_wrong):
+    """Write how much each node counts: Eq. 2, or Crammer & Singer's other weightings."""
+    sibs, wrong = run.scratch[SIBS], run.scratch[WRONG]
+    good, bad = run.weights[SIBS], run.weights[WRONG]
+    for i in range(n_sibs):
+        good[i] = 1.0 / n_sibs
+    for i in range(n_wrong):
+        bad[i] = -1.0 / n_wrong
     if options.weighting == WORST:
-        fill(good, 0.0)
-        good[best_of(run, sibs, False)] = 1.0
-        worst = best_of(run, wrong, True)
-        fill(bad, 0.0)
-        bad[worst if worst >= 0 else best_of(run, wrong, False)] = -1.0
+        fill(good[:n_sibs], 0.0)
+        fill(bad[:n_wrong], 0.0)
+        good[best_of(run, sibs, n_sibs, False)] = 1.0
+        worst = best_of(run, wrong, n_wrong, True)
+        bad[worst if worst >= 0 else best_of(run, wrong, n_wrong, False)] = -1.0
     elif options.weighting == LOSS_PROPORTIONAL:
         total = 0.0
-        for i in range(wrong.shape[0]):
+        for i in range(n_wrong):
             total += run.reals[wrong[i], LOSS]
         if total > 0.0:
-            for i in range(wrong.shape[0]):
+            for i in range(n_wrong):
                 bad[i] = -run.reals[wrong[i], LOSS] / total
-    return good, bad
 
 
 def add_entry(mark, run, row, label, value):
@@ -669,10 +670,11 @@ def add_entry(mark, run, row, label, value):
     mark[row] = e
 
 
-def spread(ints, reals, nodes, weights, add):
+def spread(run, side, n, add):
     """Add each node's weight to all steps of its path (or clear them); how many nodes have one."""
+    ints, reals, nodes, weights = run.ints, run.reals, run.scratch[side], run.weights[side]
     terms = 0
-    for i in range(nodes.shape[0]):
+    for i in range(n):
         if weights[i] != 0.0:
             terms += 1
             node = nodes[i]
@@ -683,53 +685,53 @@ def spread(ints, reals, nodes, weights, add):
     return terms
 
 
-def unshared(ints, nodes, weights, terms, path):
-    """Append to path the steps that not all terms share, each once; how many there are."""
-    n = path.shape[0]
-    room = 0
-    for i in range(nodes.shape[0]):
-        node = nodes[i]
-        while weights[i] != 0.0 and 0 < ints[node, BELOW] < terms:
-            room += 1
-            ints[node, BELOW] *= -1  # taken
-            node = ints[node, PARENT]
-    taken = np.empty(n + room, np.int64)
+def unshared(run, side, n, terms, n_steps):
+    """Append to scratch[PATH] the steps that not all terms share, each once; how many, or -1."""
+    ints, nodes, weights, steps = run.ints, run.scratch[side], run.weights[side], run.scratch[PATH]
     for i in range(n):
-        taken[i] = path[i]
-    for i in range(nodes.shape[0]):
         node = nodes[i]
-        while weights[i] != 0.0 and ints[node, BELOW] < 0:
-            taken[n] = node
-            n += 1
+        while weights[i] != 0.0 and ints[node, BELOW] < terms:
+            if n_steps == steps.shape[0]:
+                return -1
+            steps[n_steps] = node
+            n_steps += 1
             ints[node, BELOW] = terms  # not twice
             node = ints[node, PARENT]
-    return taken
+    return n_steps
 
 
-def combine(x, table, run, options, sibs, wrong):
+def combine(x, table, run, options, n_sibs, n_wrong):
     """Delta = the weighted sum of Phi over the nodes; steps shared by all of them cancel."""
-    good, bad = coefficients(run, options, sibs, wrong)
-    ints, reals = run.ints, run.reals
-    spread(ints, reals, sibs, good, False)
-    spread(ints, reals, wrong, bad, False)
-    terms = spread(ints, reals, sibs, good, True) + spread(ints, reals, wrong, bad, True)
-    steps = unshared(ints, sibs, good, terms, sibs[:0])
-    steps = unshared(ints, wrong, bad, terms, steps)
-    most = steps.shape[0] * run.out.keys.shape[0]
+    coefficients(run, options, n_sibs, n_wrong)
+    spread(run, SIBS, n_sibs, False)
+    spread(run, WRONG, n_wrong, False)
+    terms = spread(run, SIBS, n_sibs, True) + spread(run, WRONG, n_wrong, True)
+    n_steps = unshared(run, SIBS, n_sibs, terms, 0)
+    if n_steps >= 0:
+        n_steps = unshared(run, WRONG, n_wrong, terms, n_steps)
+    if n_steps < 0:
+        return MORE_SCRATCH
+    most = n_steps * run.out.keys.shape[0]
     if most > run.values.shape[0]:
         return MORE_ENTRIES
-    slots, rows, keys, values = table.slots, table.ints, run.out.keys, run.out.values
+    slots, rows, mark, keys, values = (
+        table.slots,
+        table.ints,
+        table.mark,
+        run.out.keys,
+        run.out.values,
+    )
     if rows[ROWS] + most > table.v.shape[0] or 2 * (rows[ROWS] + most) > slots.shape[0]:
         return MORE_ROWS
     run.meta[ENTRIES] = 0
-    for i in range(steps.shape[0]):
-        node = steps[i]
+    for i in range(n_steps):
+        node = run.scratch[PATH, i]
         label = run.ints[node, LABEL]
         mass = run.reals[node, MASS]
         state = run.states[run.ints[node, PARENT]]
         for f in range(step_features(x, state, run.ints[node, GROUP], table, run.out)):
             value = values[f] if WEIGHTED else 1.0
-            add_entry(table.mark, run, row_of(slots, rows, keys[f]), label, mass * value)
+            add_entry(mark, run, row_of(slots, rows, keys[f]), label, mass * value)
     return DONE
 
 
@@ -744,9 +746,9 @@ def add_delta(table, run, step, dot, square):
         u[delta[e, 0], delta[e, 1]] += scales * dv
 
 
-def update(x, table, run, options, sibs, wrong):
-    """*update* of Figure 2: perceptron, ALMA or passive-aggressive."""
-    status = combine(x, table, run, options, sibs, wrong)
+def update(x, table, run, options, n_sibs, n_wrong):
+    """*update* of Figure 2 on scratch[SIBS] and scratch[WRONG]: perceptron, ALMA, PA."""
+    status = combine(x, table, run, options, n_sibs, n_wrong)
     if status != DONE:
         return status
     v, mark, delta, values, reals = table.v, table.mark, run.delta, run.values, table.reals
@@ -768,7 +770,7 @@ def update(x, table, run, options, sibs, wrong):
         reals[MARGIN] = (1.0 - options.alpha) * options.b / math.sqrt(k + 1)
     elif options.update == PASSIVE_AGGRESSIVE:
         hinge = options.margin - dot
-        if not (square > 0.0 and hinge > 0.0):
+        if not (square > 0.0 and hinge > TINY):
             return DONE
         add_delta(table, run, min(options.c, hinge / square), dot, square)
     else:
@@ -791,16 +793,10 @@ def input_of(corpus, i):
     )
 
 
-def output_of(corpus, i):
-    """Output i of a corpus."""
-    return corpus.outputs[corpus.output_starts[i] : corpus.output_starts[i + 1]]
-
-
-def largest(corpus, order, most):
+def largest(corpus, order, most, one):
     """Write the largest limits of the inputs named."""
-    one = np.zeros(most.shape[0], np.int64)
-    for i in order:
-        limits(input_of(corpus, i), one)
+    for n in range(order.shape[0]):
+        limits(input_of(corpus, order[n]), one)
         for j in range(most.shape[0]):
             most[j] = max(most[j], one[j])
 
@@ -810,7 +806,8 @@ def learn_many(corpus, order, table, run, options):
     wrong = 0
     for n in range(order.shape[0]):
         i = order[n]
-        x, y = input_of(corpus, i), output_of(corpus, i)
+        x = input_of(corpus, i)
+        y = corpus.outputs[corpus.output_starts[i] : corpus.output_starts[i + 1]]
         if run.meta[PENDING] < 0:
             run.meta[NODES] = run.meta[DEQUEUED] = 0
             run.meta[GENERATED] = table.ints[GENERATION]

@@ -72,10 +72,13 @@ class Run(NamedTuple):
     meta: Array  # int64: NODES ... PENDING
     delta: Array  # int64 (entries, 3): row, label, next entry of the row
     values: Array  # float64 (entries,): the entries of Delta
+    scratch: Array  # int64 (4, some): lists of nodes SIBS, WRONG, NEXT, PATH
+    weights: Array  # float64 (2, some): what the nodes of SIBS and WRONG count in an update
 
 
 PARENT, GROUP, LABEL, GOOD, DEPTH, KEY, GOAL, ORDER, BELOW = range(9)
 G, SCORE, LOSS, MASS = range(4)
+SIBS, WRONG, NEXT, PATH = range(4)
 HELD, OFFERED, BEST, BEST_GOOD, FIRST = range(5)
 (
     NODES,
@@ -119,4 +122,5 @@ UNKNOWN_Y, KNOWN_Y, ONLY_GOOD = range(3)  # what a search knows of the output wa
 
 STATE_SIZE, MAX_GROUPS, MAX_FEATURES, CELLS, STEPS = range(5)  # what limits(x, out) writes
 
-DONE, UNREACHABLE, FAILED, MORE_NODES, MORE_ROWS, MORE_ENTRIES = range(6)  # how a call ended
+# How a call ended.
+DONE, UNREACHABLE, FAILED, MORE_NODES, MORE_ROWS, MORE_ENTRIES, MORE_SCRATCH = range(7)

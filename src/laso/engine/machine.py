@@ -78,7 +78,7 @@ class Machine:
     def new_run(self, corpus: Corpus, order: Array, table: Table) -> Run:
         """Working space for the largest of the inputs named."""
         most = np.ones(5, np.int64)
-        self.kernels("largest", corpus, order, most)
+        self.kernels("largest", corpus, order, most, np.zeros(5, np.int64))
         width = self.options.width
         rounds = int(most[at.STEPS]) + 2
         nodes = 2 * rounds * (width + 1) + 16
@@ -96,6 +96,8 @@ class Machine:
             np.zeros(at.META, np.int64),
             np.zeros((1 << 10, 3), np.int64),
             np.zeros(1 << 10, np.float64),
+            np.zeros((4, 2 * (rounds + width) + 64), np.int64),
+            np.zeros((2, 2 * (rounds + width) + 64)),
         )
         run.meta[at.PENDING] = -1
         return run
@@ -110,7 +112,7 @@ class Machine:
             order = order[done:]
             if status == at.MORE_ROWS:
                 table = grown_table(table, len(run.delta))
-            elif status in (at.MORE_NODES, at.MORE_ENTRIES):
+            elif status in (at.MORE_NODES, at.MORE_ENTRIES, at.MORE_SCRATCH):
                 run = _grown_run(run, status)
             elif status != at.DONE:
                 raise _failure(status, f"example {int(order[0])}")
@@ -167,6 +169,11 @@ def _grown_run(run: Run, status: int) -> Run:
         n = 2 * len(run.ints)
         return run._replace(
             states=_longer(run.states, n), ints=_longer(run.ints, n), reals=_longer(run.reals, n)
+        )
+    if status == at.MORE_SCRATCH:
+        n = 2 * run.scratch.shape[1]
+        return run._replace(
+            scratch=np.zeros((4, n), np.int64), weights=np.zeros((2, n), np.float64)
         )
     n = 2 * len(run.delta)
     return run._replace(delta=_longer(run.delta, n), values=_longer(run.values, n))

@@ -1,0 +1,329 @@
+"""The command line as users meet it: help, exit codes, the demo, pipes, terminals and Ctrl-C."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer.main
+from typer.testing import CliRunner
+
+import laso
+from laso import beam
+from laso.cli import app, demo
+from laso.data import load_bundled
+from laso.metrics import Chunk, chunks
+
+ROOT = Path(__file__).parents[1]
+LASO = [sys.executable, "-c", "from laso.cli import main; main()"]
+# The same with a small part of the corpus, where only the manner of the output matters.
+SMALL = [
+    sys.executable,
+    "-c",
+    "import laso.data as d; whole = d.load_bundled(); "
+    "d.load_bundled = lambda: (whole[0][:20], whole[1][:10]); "
+    "from laso.cli import main; main()",
+]
+PLAIN = {k: v for k, v in os.environ.items() if k not in ("FORCE_COLOR", "TTY_COMPATIBLE")}
+
+
+def run(*arguments, command=LASO):
+    return subprocess.run(
+        [*command, *arguments], capture_output=True, text=True, env=PLAIN, timeout=120, check=False
+    )
+
+
+def commands():
+    group = typer.main.get_command(app)
+    return dict(group.commands)  # type: ignore[attr-defined]
+
+
+# help, version, exit codes
+
+
+def test_help_names_the_commands_and_has_an_example():
+    shown = run("--help")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "Example: laso " in shown.stdout
+    for name in commands():
+        assert re.search(rf"^  {name} ", shown.stdout, re.MULTILINE)
+
+
+def test_every_command_has_help_with_an_example_that_parses():
+    for name, command in commands().items():
+        shown = CliRunner().invoke(app, [name, "--help"])
+        assert shown.exit_code == 0
+        example = re.search(rf"Example: laso {name} (.*)", shown.output)
+        assert example
+        command.make_context(name, example[1].split())
+
+
+def test_the_version_is_that_of_the_package():
+    shown = run("--version")
+    assert (shown.returncode, shown.stdout) == (0, f"laso {laso.__version__}\n")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--unknown"], ["demo", "--unknown"], ["unknown"], ["demo", "--beam", "0"], ["demo", "x"]],
+)
+def test_wrong_usage_exits_with_2_and_says_what_is_wrong(arguments):
+    shown = run(*arguments)
+    assert (shown.returncode, shown.stdout) == (2, "")
+    assert arguments[-1].removeprefix("--") in shown.stderr
+
+
+def test_an_error_of_the_library_is_one_line_and_exits_with_1():
+    broken = (
+        "import laso.data as d; from laso import BadData\n"
+        "def load(): raise BadData('train.txt:3: found nothing')\n"
+        "d.load_bundled = load\n"
+        "from laso.cli import main; main()"
+    )
+    shown = run("demo", command=[sys.executable, "-c", broken])
+    assert (shown.returncode, shown.stdout) == (1, "")
+    assert shown.stderr == "laso: train.txt:3: found nothing\n"
+
+
+@pytest.mark.parametrize("start", ["import laso", "from laso.cli import main; main()"])
+def test_nothing_heavy_is_imported_at_the_start(start):
+    code = (
+        "import atexit, sys; sys.argv = ['laso', '--help']\n"
+        "heavy = ('numpy', 'numba', 'sklearn', 'scipy', 'laso.examples', 'laso.engine')\n"
+        "atexit.register(lambda: print('heavy:', [m for m in heavy if m in sys.modules]))\n" + start
+    )
+    shown = run(command=[sys.executable, "-c", code])
+    assert shown.stdout.splitlines()[-1] == "heavy: []"
+
+
+def test_the_reference_lists_the_options_of_every_command():
+    text = (ROOT / "docs/reference/command-line.md").read_text(encoding="utf-8")
+    head, *sections = re.split(r"^## ", text, flags=re.MULTILINE)
+    assert set(re.findall(r"^\| `(--[\w-]+)`", head, re.MULTILINE)) == {"--version", "--help"}
+    for name, command in commands().items():
+        (section,) = [s for s in sections if s.startswith(f"laso {name}\n")]
+        documented = re.findall(r"^\| `(--[\w-]+)`", section, re.MULTILINE)
+        options = [option for parameter in command.params for option in parameter.opts]
+        assert sorted(documented) == sorted({*options, "--help"})
+
+
+# the demo on the whole corpus
+
+
+@pytest.fixture(scope="module")
+def result():
+    shown = run("demo", "--json", "--epochs", "1", "--beam", "2")
+    assert shown.returncode == 0, shown.stderr
+    return json.loads(shown.stdout)
+
+
+def test_the_demo_learns_far_more_than_the_baseline(result):
+    train, test = load_bundled()
+    assert result["training"]["sentences"] == len(train)
+    assert result["test"]["sentences"] == len(test)
+    f, baseline = result["test"]["laso"]["f"], result["test"]["baseline"]["f"]
+    assert f >= 85
+    assert baseline <= f - 10
+
+
+def test_the_json_says_how_it_was_trained(result):
+    assert result["settings"] == {"epochs": 1, "beam": 2, "seed": 0, "held_out": False}
+    (epoch,) = result["training"]["epochs"]
+    assert epoch["epoch"] == 1
+    assert 0 < epoch["error_rate"] <= 1
+    assert epoch["updates"] == result["training"]["updates"] > 0
+    assert result["training"]["interrupted"] is False
+
+
+def test_two_test_sentences_are_tagged(result):
+    _, test = load_bundled()
+    assert len(result["tagged"]) == 2
+    for sentence, shown in zip(test, result["tagged"], strict=False):
+        assert shown["words"] == [word for word, _, _ in sentence]
+        gold = chunks([tag for _, _, tag in sentence])
+        wanted = [Chunk(start, end, label) for label, start, end in shown["wanted"] if label != "O"]
+        assert wanted == gold
+        assert [start for _, start, _ in shown["found"]] == [
+            0,
+            *(end for _, _, end in shown["found"][:-1]),
+        ]
+        assert shown["found"][-1][2] == len(sentence)
+
+
+def test_the_search_shows_the_beam_and_the_rank_of_the_right_path(result):
+    _, test = load_bundled()
+    words, rounds = result["search"].values()
+    (sentence,) = [s for s in test if [word for word, _, _ in s] == words]
+    assert len(sentence) <= demo.SHORT
+    _, y = demo.example(sentence)
+    assert [row["covered"] for row in rounds] == list(range(1, len(words) + 1))
+    for row in rounds:
+        scores = [node["score"] for node in row["beam"]]
+        assert 1 <= len(scores) <= 2
+        assert scores == sorted(scores, reverse=True)
+        prefixes = [[list(chunk) for chunk in y[:n]] for n in range(1, len(y) + 1)]
+        right = [prefix for prefix in prefixes if prefix[-1][2] == row["covered"]]
+        assert row["right"] == bool(right)
+        places = [i for i, node in enumerate(row["beam"], 1) if node["chunks"] in right]
+        assert row["rank"] == (places[0] if places else None)
+        assert [i for i, node in enumerate(row["beam"], 1) if node["good"]] == places
+
+
+def test_held_out_sentences_are_a_tenth_of_the_training_part():
+    train, test = load_bundled()
+    rest, held_out = demo.parts(held_out=True)
+    assert len(held_out) == len(train) // 10
+    assert sorted(rest + held_out) == sorted(train)
+    assert not any(sentence in test for sentence in held_out)
+    assert demo.parts() == (train, test)
+
+
+# the manner of the output
+
+
+def test_a_search_in_a_beam_that_loses_the_right_path_says_lost():
+    class Console:
+        lines: list[str] = []  # noqa: RUF012 - one console in this test
+
+        def print(self, line, **_):
+            self.lines.append(line)
+
+    node = {"chunks": [("NP", 0, 1)], "score": 1.25, "good": False}
+    row = {"covered": 1, "right": True, "rank": None, "beam": [node, node]}
+    demo.say_search(Console(), {"words": ["Go"], "rounds": [row]})  # type: ignore[arg-type]
+    first, second = Console.lines[-2:]
+    assert first.split() == ["1", "lost", "[NP", "Go]", "1.2"]
+    assert second.split() == ["[NP", "Go]", "1.2"]
+
+
+def test_bracketed_shows_chunks_and_leaves_words_outside_alone():
+    shown = [("NP", 0, 2), ("VP", 2, 3), ("O", 3, 4)]
+    assert demo.bracketed(["The", "cat", "sat", "."], shown) == "[NP The cat] [VP sat] ."
+
+
+def test_piped_output_is_plain_lines():
+    shown = run("demo", "--epochs", "2", "--beam", "2", command=SMALL)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert not re.search(r"[^\n\x20-\x7e]", shown.stdout)
+    assert len(re.findall(r"^  epoch \d of 2: ", shown.stdout, re.MULTILINE)) == 2
+    baseline, ours = re.findall(r"^  .*?((?: +\d+\.\d){3})$", shown.stdout, re.MULTILINE)
+    assert len(baseline.split()) == len(ours.split()) == 3
+    assert re.search(r"^ +1 +(1|2|-|lost)  [* ] ", shown.stdout, re.MULTILINE)
+
+
+def test_the_same_seed_gives_the_same_output():
+    shown = [run("demo", "--epochs", "1", "--beam", "1", command=SMALL).stdout for _ in range(2)]
+    other = run("demo", "--epochs", "1", "--beam", "1", "--seed", "1", command=SMALL).stdout
+    assert shown[0] == shown[1]
+    assert [line for line in other.splitlines() if line not in shown[0].splitlines()]
+
+
+def test_with_json_stdout_is_json_and_progress_goes_to_stderr():
+    shown = run("demo", "--epochs", "2", "--beam", "1", "--json", command=SMALL)
+    assert json.loads(shown.stdout)["settings"]["beam"] == 1
+    assert [line.split(":")[0] for line in shown.stderr.splitlines()] == [
+        "  epoch 1 of 2",
+        "  epoch 2 of 2",
+    ]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_a_terminal_gets_colours_and_a_progress_bar():
+    import pty
+
+    leader, follower = pty.openpty()
+    environment = {k: v for k, v in PLAIN.items() if k != "NO_COLOR"} | {"TERM": "xterm-256color"}
+    process = subprocess.Popen(
+        [*SMALL, "demo", "--epochs", "2", "--beam", "1"],
+        stdout=follower,
+        stderr=follower,
+        env=environment,
+    )
+    os.close(follower)
+    shown = b""
+    while True:
+        try:
+            piece = os.read(leader, 65536)
+        except OSError:  # Linux: the other end was closed
+            break
+        if not piece:
+            break
+        shown += piece
+    os.close(leader)
+    assert process.wait(timeout=60) == 0
+    text = shown.decode()
+    assert "\x1b[1m" in text
+    assert re.search(r"epoch 2 of 2, errors \d+\.\d %", text)
+    assert "\u2501" in text  # a piece of the bar
+
+
+# Ctrl-C
+
+
+def interrupted(when, *arguments):
+    """Run the demo and press Ctrl-C as soon as ``when`` is seen on stderr."""
+    process = subprocess.Popen(
+        [*SMALL, "demo", "--json", "--beam", "2", "--epochs", "10000", "--seed", "3", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=PLAIN,
+    )
+    assert process.stderr is not None
+    before = ""
+    while when not in before:
+        line = process.stderr.readline()
+        assert line, before
+        before += line
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    return process.returncode, out, before + err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is sent in another way there")
+def test_ctrl_c_keeps_what_was_learned_and_goes_on_to_the_evaluation():
+    code, out, err = interrupted("epoch 1 of")
+    result = json.loads(out)
+    assert code == 0
+    assert result["training"]["interrupted"] is True
+    assert 1 <= len(result["training"]["epochs"]) < 10000
+    assert f"what {result['training']['updates']} updates taught is kept" in err
+    assert result["test"]["laso"]["f"] > 0
+
+
+def test_ctrl_c_before_anything_was_learned_exits_with_130(monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("laso.fit", interrupt)
+    shown = CliRunner().invoke(app, ["demo"])
+    assert shown.exit_code == 130
+    assert shown.output.endswith("  interrupted before anything was learned\n")
+
+
+def test_training_that_converges_is_not_called_interrupted(monkeypatch):
+    train, test = load_bundled()
+    monkeypatch.setattr("laso.data.load_bundled", lambda: (train[:3], test[:3]))
+    shown = CliRunner().invoke(app, ["demo", "--json", "--epochs", "200"])
+    training = json.loads(shown.stdout)["training"]
+    assert len(training["epochs"]) < 200
+    assert training["epochs"][-1]["error_rate"] == 0
+    assert training["interrupted"] is False
+
+
+def test_the_demo_uses_the_queue_asked_for(monkeypatch):
+    widths = []
+
+    def noted(width, **options):
+        widths.append(width)
+        return beam(width, **options)
+
+    train, test = load_bundled()
+    monkeypatch.setattr("laso.data.load_bundled", lambda: (train[:3], test[:3]))
+    monkeypatch.setattr("laso.beam", noted)
+    assert CliRunner().invoke(app, ["demo", "--beam", "7", "--epochs", "1"]).exit_code == 0
+    assert widths == [7]
