@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 README = Path(__file__).parents[1] / "README.md"
-BLOCK = re.compile(r"(<!-- (make \w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+COMMANDS = ("make demo", "make test")  # in this order: the tests look at the demo
 
 
 def shown(command: str) -> str:
@@ -25,14 +25,23 @@ def shown(command: str) -> str:
         command.split(), cwd=README.parent, env=environment, capture_output=True, text=True
     )
     if run.returncode:
-        sys.exit(f"{command} failed, README.md is left as it was:\n{run.stdout}{run.stderr}")
+        sys.exit(f"{command} failed, README.md keeps its old output:\n{run.stdout}{run.stderr}")
     lines = [line.rstrip() for line in run.stdout.strip().splitlines()]
     if command == "make test":
         lines = [re.sub(r" in [\d.]+s.*", "", lines[-1])]
     return "\n".join(["```text", f"$ {command}", *lines, "```", ""])
 
 
+def main() -> None:
+    """Write each block as soon as its command has run."""
+    for command in COMMANDS:
+        output = shown(command)
+        before, marker, rest = README.read_text(encoding="utf-8").partition(f"<!-- {command} -->\n")
+        _, end, after = rest.partition("<!-- end -->")
+        if not (marker and end):
+            sys.exit(f"README.md has no place for the output of {command}")
+        README.write_text(before + marker + output + end + after, encoding="utf-8")
+
+
 if __name__ == "__main__":
-    before = README.read_text(encoding="utf-8")
-    after = BLOCK.sub(lambda m: m[1] + shown(m[2]) + m[3], before)
-    README.write_text(after, encoding="utf-8")
+    main()

@@ -149,7 +149,7 @@ class PassiveAggressive:
         self, w: WeightVector, x: Any, sibs: Sequence[Node], nodes: Sequence[Node]
     ) -> WeightVector:
         delta = w.combine(self.weighting(sibs, nodes))
-        square = w.size(delta) ** 2
+        square = w.square(delta)
         hinge = self.margin - w.dot(delta)
         if square > 0.0 and hinge > TINY:
             w.add(delta, min(self.C, hinge / square))

@@ -5,7 +5,7 @@ Each offers the same few operations, so that every update rule is written once:
     g(node)            the path component, w . Phi(x, node)
     combine(terms)     Delta = sum of c * Phi(x, n) over terms (n, c), in the representation's form
     dot(delta)         w . Delta
-    size(delta)        the norm of Delta (p-norm; 2-norm unless said)
+    size(delta)        the norm of Delta (p-norm; 2-norm unless said); square(delta), its square
     add(delta, step)   w <- w + step * Delta
     project()          w <- w / max(1, ||w||)
     tick()             one more example was seen: the present vector enters the average
@@ -38,6 +38,7 @@ class WeightVector(Protocol):
     def combine(self, terms: Sequence[Term]) -> Any: ...
     def dot(self, delta: Any) -> float: ...
     def size(self, delta: Any) -> float: ...
+    def square(self, delta: Any) -> float: ...
     def norm(self) -> float: ...
     def add(self, delta: Any, step: float) -> None: ...
     def project(self) -> None: ...
@@ -122,16 +123,25 @@ class Linear:
         return combined(terms)
 
     def dot(self, delta: Vector) -> float:
-        return sum(self._w.get(name) * value for name, value in delta.items())
+        total = 0.0  # a loop, since the compiled engine must round as this does
+        for name, value in delta.items():
+            total += self._w.get(name) * value
+        return total
+
+    def square(self, delta: Vector) -> float:
+        total = 0.0
+        for value in delta.values():
+            total += value * value
+        return total
 
     def size(self, delta: Vector) -> float:
-        return math.sqrt(sum(value * value for value in delta.values()))
+        return math.sqrt(self.square(delta))
 
     def norm(self) -> float:
         return math.sqrt(max(0.0, self._square))
 
     def add(self, delta: Vector, step: float) -> None:
-        self._square += step * (2.0 * self.dot(delta) + step * self.size(delta) ** 2)
+        self._square += step * (2.0 * self.dot(delta) + step * self.square(delta))
         self._w.add(delta, step)
 
     def project(self) -> None:
@@ -185,6 +195,9 @@ class PNorm:
     def dot(self, delta: Vector) -> float:
         theta = self._theta
         return sum(self._link(theta.get(name, 0.0)) * value for name, value in delta.items())
+
+    def square(self, delta: Vector) -> float:
+        return self.size(delta) ** 2
 
     def size(self, delta: Vector) -> float:
         largest = max(map(abs, delta.values()), default=0.0)
@@ -243,7 +256,7 @@ class Kernelised:
         self.k = k
         self.margin = 0.0
         self._a = ScaledSum(coefficients)
-        self._square = self.size(list(zip(self.support, self.coefficients, strict=True))) ** 2
+        self._square = self.square(list(zip(self.support, self.coefficients, strict=True)))
 
     @property
     def coefficients(self) -> list[float]:
@@ -263,15 +276,17 @@ class Kernelised:
     def dot(self, delta: list[tuple[Vector, float]]) -> float:
         return sum(c * self._value(phi) for phi, c in delta)
 
+    def square(self, delta: list[tuple[Vector, float]]) -> float:
+        return max(0.0, sum(c * d * self.kernel(a, b) for a, c in delta for b, d in delta))
+
     def size(self, delta: list[tuple[Vector, float]]) -> float:
-        square = sum(c * d * self.kernel(a, b) for a, c in delta for b, d in delta)
-        return math.sqrt(max(0.0, square))
+        return math.sqrt(self.square(delta))
 
     def norm(self) -> float:
         return math.sqrt(max(0.0, self._square))
 
     def add(self, delta: list[tuple[Vector, float]], step: float) -> None:
-        self._square += step * (2.0 * self.dot(delta) + step * self.size(delta) ** 2)
+        self._square += step * (2.0 * self.dot(delta) + step * self.square(delta))
         first = len(self.support)
         self.support += [phi for phi, _ in delta]
         self._a.add({first + i: c for i, (_, c) in enumerate(delta)}, step)

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from laso import LasoError, __version__
-from laso.cli.demo import demo
+from laso.cli import demo
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, add_completion=False)
 
@@ -32,12 +32,12 @@ def options(
     """Learning as search optimization: weights learned inside the search that uses them."""
 
 
-app.command(epilog="Example: laso demo --epochs 2 --beam 3 --json")(demo)
+app.command("demo", epilog="Example: laso demo --epochs 2 --beam 3 --json")(demo.run)
 
 
 def main() -> None:
     """Run the command line: 0 is success, 1 an error, 2 wrong usage, 130 an interruption."""
     try:
-        app()
+        app(prog_name="laso")
     except LasoError as error:
         sys.exit(f"laso: {error}")

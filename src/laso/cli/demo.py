@@ -38,7 +38,7 @@ class Training:
     interrupted: bool
 
 
-def demo(
+def run(
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the training part.")] = EPOCHS,
     beam: Annotated[int, typer.Option(min=1, help="How many hypotheses are kept.")] = BEAM,
     seed: Annotated[int, typer.Option(help="Decides the order of the sentences.")] = 0,
@@ -125,8 +125,6 @@ def learn_to_chunk(console: Console, settings: Settings, train: list[Sentence]) 
             epoch = f"epoch {progress.epoch} of {progress.epochs}"
             bar.update(task, advance=1, description=f"{epoch}, errors {rate}")
             if progress.example == progress.examples:
-                needed = f"{rate} of the sentences needed an update"
-                bar.console.print(f"  {epoch}: {needed}, {progress.updates} updates so far")
                 epochs.append(
                     {
                         "epoch": progress.epoch,
@@ -134,6 +132,8 @@ def learn_to_chunk(console: Console, settings: Settings, train: list[Sentence]) 
                         "updates": progress.updates,
                     }
                 )
+                needed = f"{rate} of the sentences needed an update"
+                bar.console.print(f"  {epoch}: {needed}, {progress.updates} updates so far")
 
         model = fit(
             Chunking.for_data(data),

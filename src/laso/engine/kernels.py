@@ -690,6 +690,7 @@ def unshared(run, side, n, terms, n_steps):
     ints, nodes, weights, steps = run.ints, run.scratch[side], run.weights[side], run.scratch[PATH]
     for i in range(n):
         node = nodes[i]
+        first = n_steps
         while weights[i] != 0.0 and ints[node, BELOW] < terms:
             if n_steps == steps.shape[0]:
                 return -1
@@ -697,6 +698,11 @@ def unshared(run, side, n, terms, n_steps):
             n_steps += 1
             ints[node, BELOW] = terms  # not twice
             node = ints[node, PARENT]
+        last = n_steps - 1
+        while first < last:  # from the root on, as the reference engine adds them up
+            steps[first], steps[last] = steps[last], steps[first]
+            first += 1
+            last -= 1
     return n_steps
 
 
@@ -746,6 +752,17 @@ def add_delta(table, run, step, dot, square):
         u[delta[e, 0], delta[e, 1]] += scales * dv
 
 
+def rescale(table):
+    """Begin again with scale 1 and the sum so far, before the scale loses its digits."""
+    v, u, reals = table.v, table.u, table.reals
+    for row in range(table.ints[ROWS]):
+        for label in range(v.shape[1]):
+            u[row, label] = -(reals[SCALES] * v[row, label] - u[row, label])
+            v[row, label] *= reals[SCALE]
+    reals[SCALE] = 1.0
+    reals[SCALES] = 0.0
+
+
 def update(x, table, run, options, n_sibs, n_wrong):
     """*update* of Figure 2 on scratch[SIBS] and scratch[WRONG]: perceptron, ALMA, PA."""
     status = combine(x, table, run, options, n_sibs, n_wrong)
@@ -765,9 +782,11 @@ def update(x, table, run, options, n_sibs, n_wrong):
         if norm > 0.0:
             add_delta(table, run, options.c / math.sqrt(k) / norm, dot, square)
             if reals[SQUARE] > 1.0:
-                reals[SCALE] /= math.sqrt(reals[SQUARE])
+                reals[SCALE] *= 1.0 / math.sqrt(reals[SQUARE])
                 reals[SQUARE] = 1.0
-        reals[MARGIN] = (1.0 - options.alpha) * options.b / math.sqrt(k + 1)
+                if reals[SCALE] < 1e-3:
+                    rescale(table)
+        reals[MARGIN] = (1.0 - options.alpha) * options.b * math.sqrt(1.0 / (k + 1))
     elif options.update == PASSIVE_AGGRESSIVE:
         hinge = options.margin - dot
         if not (square > 0.0 and hinge > TINY):

@@ -1,0 +1,102 @@
+"""All systems and configurations on the test data: results/peers.json."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from benchmarks.corpus import Files
+from benchmarks.jobs import Bench, Row, load, machine, medians, save, versions
+from benchmarks.systems import System
+
+MEASURES = (
+    "read_s",
+    "features_s",
+    "train_s",
+    "decode_s",
+    "tokens_per_s",
+    "peak_mb",
+    "model_bytes",
+    "f",
+    "accuracy",
+    "import_s",
+    "process_s",
+    "cpu_s",
+    "load_s",
+    "first_call_s",
+    "later_process_s",
+)
+
+
+def run(bench: Bench, systems: list[System], files: Files, *, runs: int, corpus: str) -> list[Row]:
+    """Measure what has not been measured so often yet, and keep each run as soon as it is done."""
+    path = bench.results / "peers.json"
+    rows: list[Row] = load(path) or []
+    chosen = load(bench.results / "chosen.json") or {}
+    for system in systems:
+        for config, defaults in system.defaults.items():
+            label = f"{system.name} {config}"
+            missing = system.missing(config)
+            if missing:
+                bench.say(f"{label}: skipped, {missing}")
+                continue
+            choice = chosen.get(f"{system.name}/{config}")
+            facts = {
+                "system": system.name,
+                "config": config,
+                "corpus": f"{corpus}, a slice" if bench.quick else corpus,
+                "settings": choice["settings"] if choice else defaults,
+                "chosen_on_held_out": bool(choice),
+                "versions": versions(system),
+                "machine": machine(),
+            }
+            done = [] if bench.again else _runs_of(rows, facts)
+            for n in range(len(done), runs):
+                bench.say(f"{label}: run {n + 1} of {runs}")
+                done = [*done, one_run(bench, system, facts["settings"], files)]
+                row = facts | medians(done, MEASURES) | {"runs": done}
+                rows = [*(old for old in rows if _name(old) != _name(row)), row]
+                save(path, rows)
+                bench.say(f"{label}: {summary(done[-1])}")
+            if len(done) >= runs:
+                bench.say(f"{label}: done")
+    return rows
+
+
+def one_run(bench: Bench, system: System, settings: dict[str, Any], files: Files) -> Row:
+    """One measurement; for ours also the start in an empty cache and in a warm one."""
+    times: Row = {}
+    if system.name == "laso":
+        # The cache that this first call fills is then the warm one for all that follows.
+        shutil.rmtree(bench.cache, ignore_errors=True)
+        started = {"settings": settings, "test": files.train, "model": bench.work / "start.bin"}
+        times["first_call_s"] = bench.job(system, "start", first=True, **started)["seconds"]
+        times["later_process_s"] = bench.job(system, "start", first=False, **started)["seconds"]
+    return bench.measure(system, settings, files) | times
+
+
+def summary(row: Row) -> str:
+    """One line on one run."""
+    return (
+        f"F {row['f']:.2f}, read {row['read_s']:.2f} s, features {row['features_s']:.2f} s, "
+        f"train {row['train_s']:.2f} s, {row['tokens_per_s']:,.0f} tokens/s, "
+        f"{row['peak_mb']:.0f} MB, model {row['model_bytes']:,} bytes"
+    )
+
+
+def _name(row: Row) -> tuple[str, str]:
+    return row["system"], row["config"]
+
+
+def _runs_of(rows: list[Row], facts: Row) -> list[Row]:
+    """The runs measured before under the very same circumstances."""
+    for row in rows:
+        if all(row.get(name) == value for name, value in facts.items()):
+            return list(row["runs"])
+    return []
+
+
+def results_file(results: Path) -> Path:
+    """Where the rows are."""
+    return results / "peers.json"

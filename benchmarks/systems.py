@@ -1,0 +1,68 @@
+"""What the harness asks of a system, and the systems there are.
+
+A system has configurations; a configuration has settings (plain values, kept in JSON), defaults for
+them, and the values among which held-out data choose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from laso.data import Sentence
+
+Settings: TypeAlias = dict[str, Any]
+Grid: TypeAlias = dict[str, list[Any]]
+
+
+class Learned(NamedTuple):
+    """Seconds to make features from sentences, and to train and save a model."""
+
+    features_s: float
+    train_s: float
+
+
+class Decoded(NamedTuple):
+    """The labels, the seconds to load the model, and those from raw tokens to labels."""
+
+    labels: list[list[str]]
+    load_s: float
+    decode_s: float
+
+
+class System(Protocol):
+    """A program that learns to label sentences.
+
+    ``defaults`` and ``grid`` have one entry for each configuration. In the grid, values are in
+    rising order of cost where they differ in it: the first of two equally good ones is chosen.
+    """
+
+    name: str
+    packages: Sequence[str]
+    defaults: Mapping[str, Settings]
+    grid: Mapping[str, Grid]
+
+    def missing(self, config: str) -> str:
+        """Why the configuration cannot be measured here; empty if it can."""
+
+    def prepare(self) -> float:
+        """Import what is needed; the seconds it took."""
+
+    def read(self, path: str | Path) -> list[Sentence]:
+        """The sentences of a column file, read as users of this system read it."""
+
+    def learn(self, sentences: list[Sentence], settings: Settings, model: Path) -> Learned:
+        """Train on (word, POS tag, label) and save the model in the file ``model``."""
+
+    def decode(self, model: Path, sentences: list[Sentence]) -> Decoded:
+        """Label sentences of (word, POS tag), once the model is loaded and has labelled one."""
+
+
+def all_systems() -> dict[str, System]:
+    """The systems by name, ours last."""
+    from benchmarks.ours import Laso
+    from benchmarks.peers import CRFsuite, VowpalWabbit
+
+    found: list[System] = [CRFsuite(), VowpalWabbit(), Laso()]
+    return {system.name: system for system in found}

@@ -1,0 +1,107 @@
+"""One measurement in one fresh process: ``python -m benchmarks.worker JOB.json RESULT.json``.
+
+A job is read and a result written as JSON in files, since some systems write to the standard
+output. Jobs: ``train`` a model, ``decode`` with one, and ``start``: the time from the start of the
+process to the first labels, of a model trained here (``first``) or loaded.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.peers import time_forms
+from benchmarks.systems import System, all_systems
+from laso.data import Sentence
+from laso.metrics import accuracy, chunk_scores
+
+
+def main(job_file: str, result_file: str) -> None:
+    """Do the job and write what was measured."""
+    job = json.loads(Path(job_file).read_text(encoding="utf-8"))
+    result = JOBS[job["job"]](all_systems()[job["system"]], job)
+    Path(result_file).write_text(json.dumps(result), encoding="utf-8")
+
+
+def train(system: System, job: dict[str, Any]) -> dict[str, Any]:
+    """Read, make features, train and save; the times, the memory and the size of the model."""
+    import_s = system.prepare()
+    started = time.perf_counter()
+    sentences = system.read(job["train"])
+    read_s = time.perf_counter() - started
+    cpu = time.process_time()
+    model = Path(job["model"])
+    learned = system.learn(sentences, job["settings"], model)
+    return {
+        "import_s": import_s,
+        "read_s": read_s,
+        **learned._asdict(),
+        "cpu_s": time.process_time() - cpu,
+        "peak_mb": peak_mb(),
+        "model_bytes": model.stat().st_size,
+    }
+
+
+def decode(system: System, job: dict[str, Any]) -> dict[str, Any]:
+    """Label the test sentences without seeing their labels, then compare."""
+    system.prepare()
+    wanted, inputs = split(system.read(job["test"]))
+    decoded = system.decode(Path(job["model"]), inputs)
+    tokens = sum(map(len, inputs))
+    return {
+        "load_s": decoded.load_s,
+        "decode_s": decoded.decode_s,
+        "tokens_per_s": tokens / decoded.decode_s,
+        "tokens": tokens,
+        "f": chunk_scores(wanted, decoded.labels).f if job["chunks"] else None,
+        "accuracy": accuracy(wanted, decoded.labels),
+    }
+
+
+def start(system: System, job: dict[str, Any]) -> dict[str, Any]:
+    """How long after its start a process has its first labels; ``started`` is from the parent."""
+    model = Path(job["model"])
+    sentences = system.read(job["test"])[:20]
+    if job["first"]:
+        system.learn(sentences, job["settings"], model)
+    system.decode(model, split(sentences[:1])[1])
+    return {"seconds": time.time() - job["started"]}
+
+
+def forms(system: System, job: dict[str, Any]) -> dict[str, Any]:
+    """Seconds for each form in which features may be handed to the system."""
+    return time_forms(system.read(job["train"])[:2000])
+
+
+def split(sentences: list[Sentence]) -> tuple[list[list[str]], list[Sentence]]:
+    """The labels, and the sentences without them."""
+    wanted = [[token[2] for token in sentence] for sentence in sentences]
+    return wanted, [[token[:2] for token in sentence] for sentence in sentences]
+
+
+def peak_mb() -> float:
+    """The most memory that this process has had, all of it, in MB (a million bytes).
+
+    On Linux ``ru_maxrss`` also counts the process that started this one; VmHWM is the same figure
+    without that.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        for line in status.read_text(encoding="utf-8").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024 / 1e6
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
+
+
+JOBS = {"train": train, "decode": decode, "start": start, "forms": forms}
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
+    sys.stdout.flush()
+    os._exit(0)  # freeing a large model in order would only take time
