@@ -1,6 +1,7 @@
 # make demo   train, evaluate and tag with the bundled corpus
 # make test   run the tests
 # make lint   check style, types and spelling
+# make bench  measure against peers (hours; interrupt it freely, it goes on where it was)
 # make readme put the output of the first two into README.md
 # Each sets up .venv the first time; nothing but Python 3.11+ and make is assumed.
 
@@ -8,7 +9,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo test lint format readme clean
+.PHONY: demo test lint format readme clean bench
 
 demo: $(READY)
 	@$(BIN)/laso demo
@@ -21,6 +22,10 @@ lint: $(READY)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/codespell
+
+bench: $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	@$(BIN)/python -m benchmarks all $(BENCH)
 
 format: $(READY)
 	@$(BIN)/ruff check --fix .

@@ -56,6 +56,13 @@ def written(work: Path, name: str, train: list[Sentence], test: list[Sentence]) 
     return result
 
 
+def few(path: Path, work: Path) -> Path:
+    """A file with the first sentences of a file: enough to have code compiled or loaded."""
+    result = work / "few.txt"
+    write_columns(result, read_columns(path)[:20])
+    return result
+
+
 def times(sentences: list[Sentence], factor: float) -> list[Sentence]:
     """The first part of the sentences, or all of them several times over."""
     whole, part = divmod(factor, 1)

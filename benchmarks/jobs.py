@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
@@ -9,13 +10,16 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from benchmarks.corpus import Files
+import laso
+from benchmarks.corpus import Files, few
 from benchmarks.systems import Settings, System
 
 ROOT = Path(__file__).parent.parent
@@ -36,19 +40,45 @@ class Bench:
     say: Say
     quick: bool = False
     again: bool = False
+    configs: tuple[str, ...] = ()  # none: all
+    failures: list[str] = field(default_factory=list)
+
+    @contextmanager
+    def going_on(self, what: str) -> Iterator[None]:
+        """Tell of a measurement that fails, and go on with the next one."""
+        try:
+            yield
+        except JobFailed as error:
+            self.failures.append(what)
+            self.say(f"{what} FAILED: {error}")
+
+    def chosen(self, system: System) -> list[str]:
+        """The configurations of a system to measure; those that cannot be are told."""
+        wanted = [name for name in system.defaults if name in self.configs or not self.configs]
+        for name in wanted:
+            if system.missing(name):
+                self.say(f"{system.name} {name}: skipped, {system.missing(name)}")
+        return [name for name in wanted if not system.missing(name)]
 
     @property
-    def cache(self) -> Path:
-        """The cache of compiled code, kept warm from one measurement to the next."""
-        return self.work / "cache"
+    def cache(self) -> Path | None:
+        """A cache of compiled code for these measurements; None: the user's own, if ``quick``."""
+        return None if self.quick else self.work / "cache"
 
-    def job(self, system: System, what: str, *, cache: Path | None = None, **details: Any) -> Row:
+    @property
+    def model(self) -> Path:
+        """The model that was trained last."""
+        return self.work / "model.bin"
+
+    def job(self, system: System, what: str, **details: Any) -> Row:
         """The result of one job in a fresh process."""
         job_file, result_file = self.work / "job.json", self.work / "result.json"
         result_file.unlink(missing_ok=True)
         job = {"job": what, "system": system.name, "started": time.time(), **details}
         job_file.write_text(json.dumps(job, default=str), encoding="utf-8")
-        environment = os.environ | {"LASO_CACHE": str(cache or self.cache)}
+        environment = dict(os.environ)
+        if self.cache is not None:
+            environment["LASO_CACHE"] = str(self.cache)
         done = subprocess.run(
             [sys.executable, "-m", "benchmarks.worker", str(job_file), str(result_file)],
             cwd=ROOT,
@@ -63,15 +93,19 @@ class Bench:
         return result
 
     def measure(
-        self, system: System, settings: Settings, files: Files, *, chunks: bool = True
+        self, system: System, settings: Settings, files: Files, *, growth: bool = False
     ) -> Row:
-        """Train in one process and decode in another; ``chunks``: the labels are chunk tags."""
-        model = self.work / "model.bin"
-        model.unlink(missing_ok=True)
+        """Train in one process and decode in another.
+
+        For ``growth`` the labels may be other than chunk tags, and loading code is not counted.
+        """
+        self.model.unlink(missing_ok=True)
+        warm = few(files.train, self.work) if growth else ""
+        given = {"settings": settings, "model": self.model}
         started = time.perf_counter()
-        result = self.job(system, "train", settings=settings, train=files.train, model=model)
+        result = self.job(system, "train", train=files.train, warm=warm, **given)
         result["process_s"] = time.perf_counter() - started
-        result |= self.job(system, "decode", test=files.test, model=model, chunks=chunks)
+        result |= self.job(system, "decode", test=files.test, chunks=not growth, **given)
         return result
 
 
@@ -105,7 +139,19 @@ def versions(system: System) -> dict[str, str]:
             found[package] = version(package)
         except PackageNotFoundError:
             found[package] = "not installed as a package"
+    if "laso" in found:
+        found["laso"] += f", source {source_hash()}"
     return found
+
+
+@cache
+def source_hash() -> str:
+    """A short hash of laso's code, so that a figure of other code is not taken for one of this."""
+    digest = hashlib.sha256()
+    folder = Path(laso.__file__).parent
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(f"{path.relative_to(folder)}\n".encode() + path.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def machine() -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.systems import Decoded, Grid, Learned, Settings
-from laso.data import Sentence, read_columns
+from laso.data import Sentence
 
 EPOCHS = [3, 5, 8, 10, 15, 20, 30]
 UPDATES = ["perceptron", "perceptron, worst, margin 1", "alma", "passive-aggressive"]
@@ -30,8 +30,8 @@ class Laso:
     grid: Mapping[str, Grid] = {
         "beam 1": {"update": UPDATES, "strategy": STRATEGIES, "epochs": EPOCHS},
         "beam 5": {"update": UPDATES, "strategy": STRATEGIES, "epochs": EPOCHS},
-        "exact perceptron": {"epochs": EPOCHS},
-        "exact likelihood": {"epochs": EPOCHS},
+        "exact perceptron": {"update": UPDATES, "epochs": EPOCHS},
+        "exact likelihood": {"rate": [0.5, 0.2], "variance": [10.0, 1.0], "epochs": EPOCHS},
     }
 
     def missing(self, config: str) -> str:
@@ -49,36 +49,28 @@ class Laso:
 
         return time.perf_counter() - started
 
-    def read(self, path: str | Path) -> list[Sentence]:
-        """Read with laso's own reader, which checks what it reads."""
-        return read_columns(path)
-
-    def learn(self, sentences: list[Sentence], settings: Settings, model: Path) -> Learned:
-        """``fit`` makes features and trains; the features are timed by encoding once more."""
+    def learn(self, path: Path, settings: Settings, model: Path) -> Learned:
+        """Hand the file to ``fit``, as its users would; its stages are timed from outside."""
+        made = tagger_class(settings)(**parameters(settings))
         started = time.perf_counter()
-        inputs = [[token[:2] for token in sentence] for sentence in sentences]
-        wanted = [[token[2] for token in sentence] for sentence in sentences]
-        prepared = time.perf_counter()
-        tagger(settings).fit(inputs, wanted).save(model)
-        return Learned(prepared - started, time.perf_counter() - prepared)
+        made.fit(path).save(model)
+        seconds = time.perf_counter() - started
+        read_s, features_s = made.seconds["read"], made.seconds["features"]
+        return Learned(read_s, features_s, seconds - read_s - features_s)
 
-    def decode(self, model: Path, sentences: list[Sentence]) -> Decoded:
+    def decode(self, model: Path, settings: Settings, sentences: list[Sentence]) -> Decoded:
         """Predict all sentences in one call, in one thread."""
-        from laso.estimators import Tagger
-
         started = time.perf_counter()
-        loaded_tagger = Tagger.load(model)
-        loaded_tagger.predict(sentences[:1])
+        tagger = tagger_class(settings).load(model)
+        tagger.predict(sentences[:1])
         loaded = time.perf_counter()
-        labels = loaded_tagger.predict(sentences)
-        done = time.perf_counter()
-        return Decoded([list(row) for row in labels], loaded - started, done - loaded)
+        labels = tagger.predict(sentences)
+        return Decoded(labels, loaded - started, time.perf_counter() - loaded)
 
 
-def tagger(settings: Settings) -> Any:
-    """The estimator that the settings describe, in one thread."""
+def parameters(settings: Settings) -> dict[str, Any]:
+    """What the settings are to the estimator, in one thread."""
     import laso
-    from laso.estimators import Tagger
     from laso.features.templates import CHUNKING
 
     updates = {
@@ -86,13 +78,80 @@ def tagger(settings: Settings) -> Any:
         "perceptron, worst, margin 1": laso.perceptron(weighting=laso.worst, margin=1.0),
         "alma": laso.alma(),
         "passive-aggressive": laso.passive_aggressive(),
-        "likelihood": "likelihood",
+        "likelihood": None,
     }
-    queue = "exact" if settings["queue"] == "exact" else laso.beam(settings["queue"])
-    options: dict[str, Any] = {"update": updates[settings["update"]], "epochs": settings["epochs"]}
-    if "strategy" in settings:
-        options["strategy"] = getattr(laso, settings["strategy"])
-    return Tagger(templates=CHUNKING, queue=queue, threads=1, **options)
+    result = {
+        "templates": CHUNKING,
+        "update": updates[settings["update"]],
+        "epochs": settings["epochs"],
+        "threads": 1,
+    }
+    if settings["queue"] != "exact":
+        result |= {"queue": settings["queue"], "strategy": getattr(laso, settings["strategy"])}
+    return result
+
+
+def tagger_class(settings: Settings) -> Any:
+    """``Tagger`` with a clock, and for exact search with the lattice in place of the beam."""
+    from laso.engine.machine import all_of
+    from laso.engine.passes import Plan
+    from laso.estimators import Tagger
+    from laso.tasks.tagging import Tagging
+
+    class Timed(Tagger):
+        """Notes the seconds spent in reading and in making features; the rest is training."""
+
+        @property
+        def seconds(self) -> dict[str, float]:
+            zero = {"read": 0.0, "features": 0.0}
+            found: dict[str, float] = self.__dict__.setdefault("_seconds", zero)
+            return found
+
+        def _clocked(self, name: str, method: Any, *arguments: Any) -> Any:
+            started = time.perf_counter()
+            try:
+                return method(*arguments)
+            finally:
+                self.seconds[name] += time.perf_counter() - started
+
+        def _with_labels(self, *arguments: Any) -> Any:
+            return self._clocked("read", super()._with_labels, *arguments)
+
+        def _begin(self, *arguments: Any) -> Any:
+            return self._clocked("features", super()._begin, *arguments)
+
+        def _examples(self, *arguments: Any) -> Any:
+            return self._clocked("features", super()._examples, *arguments)
+
+    if settings["queue"] != "exact":
+        return Timed
+
+    from laso.engine.exact import ExactMachine, adagrad
+    from laso.updates import perceptron
+
+    class Exact(Timed):
+        """Learns and decodes with the lattice."""
+
+        def _exact(self) -> Any:
+            return ExactMachine(Tagging, self.update or perceptron())
+
+        def _learn(self, examples: Any, epochs: int, progress: Any) -> Any:
+            machine, plan = self._exact(), Plan(epochs=epochs, seed=self.seed)
+            training: Any = self.training_
+            if settings["update"] == "likelihood":
+                given = {name: settings[name] for name in ("rate", "variance") if name in settings}
+                climb = adagrad(**given)
+                machine.fit_likelihood_sgd(examples.train, training, plan, climb)
+            else:
+                machine.fit(examples.train, training, plan)
+            self._publish(training.best)
+            return self
+
+        def _decoded(self, machine: Any, corpus: Any, table: Any) -> Any:
+            steps, _, _ = self._exact().decode(corpus, all_of(corpus), table)
+            return steps[:, 1]
+
+    return Exact
 
 
 def _exists(module: str) -> bool:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from benchmarks import template
 from benchmarks.corpus import plain_read
-from benchmarks.systems import Decoded, Learned, Settings
+from benchmarks.systems import Decoded, Grid, Learned, Settings
 from laso.data import Sentence
 
 ITERATIONS = [5, 10, 15, 20, 30, 50, 100]
@@ -21,13 +21,19 @@ class CRFsuite:
     """python-crfsuite: linear-chain models with exact search, trained online or in batch."""
 
     name = "python-crfsuite"
-    packages = ("python-crfsuite",)
-    defaults = {
-        "ap": {"form": "lists", "max_iterations": 20},
-        "pa": {"form": "lists", "max_iterations": 20, "c": 1.0, "type": 1},
-        "lbfgs": {"form": "lists", "max_iterations": 1000, "c1": 0.0, "c2": 1.0},
+    packages: Sequence[str] = ("python-crfsuite",)
+    defaults: Mapping[str, Settings] = {
+        "ap": {"algorithm": "ap", "form": "lists", "max_iterations": 20},
+        "pa": {"algorithm": "pa", "form": "lists", "max_iterations": 20, "c": 1.0},
+        "lbfgs": {
+            "algorithm": "lbfgs",
+            "form": "lists",
+            "max_iterations": 1000,
+            "c1": 0.0,
+            "c2": 1.0,
+        },
     }
-    grid = {
+    grid: Mapping[str, Grid] = {
         "ap": {"max_iterations": ITERATIONS},
         "pa": {"c": [1.0, 0.1, 0.01], "max_iterations": ITERATIONS},
         "lbfgs": {"c2": [1.0, 0.3, 3.0], "c1": [0.0, 0.3], "max_iterations": [50, 100, 1000]},
@@ -44,35 +50,34 @@ class CRFsuite:
 
         return time.perf_counter() - started
 
-    def read(self, path: str | Path) -> list[Sentence]:
-        """Read as plain Python does."""
-        return plain_read(path)
-
-    def learn(self, sentences: list[Sentence], settings: Settings, model: Path) -> Learned:
+    def learn(self, path: Path, settings: Settings, model: Path) -> Learned:
         """Append sentence by sentence, so that the features are never all in memory twice."""
         import pycrfsuite
 
         options = dict(settings)
         features = forms()[options.pop("form")]
         started = time.perf_counter()
+        sentences = plain_read(path)
+        read = time.perf_counter()
         trainer = pycrfsuite.Trainer(algorithm=options.pop("algorithm"), verbose=False)
         trainer.set_params(options)
         for sentence in sentences:
             trainer.append(features(sentence), [token[2] for token in sentence])
         appended = time.perf_counter()
         trainer.train(str(model))
-        return Learned(appended - started, time.perf_counter() - appended)
+        return Learned(read - started, appended - read, time.perf_counter() - appended)
 
-    def decode(self, model: Path, sentences: list[Sentence]) -> Decoded:
-        """Tag sentence by sentence, the features given as lists of strings."""
+    def decode(self, model: Path, settings: Settings, sentences: list[Sentence]) -> Decoded:
+        """Tag sentence by sentence, the features given in the same form."""
         import pycrfsuite
 
+        features = forms()[settings["form"]]
         started = time.perf_counter()
         tagger = pycrfsuite.Tagger()
         tagger.open(str(model))
-        tagger.tag(template.as_lists(sentences[0]))
+        tagger.tag(features(sentences[0]))
         loaded = time.perf_counter()
-        labels = [tagger.tag(template.as_lists(sentence)) for sentence in sentences]
+        labels = [tagger.tag(features(sentence)) for sentence in sentences]
         return Decoded(labels, loaded - started, time.perf_counter() - loaded)
 
 
@@ -99,21 +104,19 @@ def time_forms(sentences: list[Sentence]) -> dict[str, float]:
             trainer.append(features(sentence), [token[2] for token in sentence])
         return time.perf_counter() - started
 
-    return {
-        name: min(seconds(features) for _ in range(3)) for name, features in forms().items()
-    }
+    return {name: min(seconds(features) for _ in range(3)) for name, features in forms().items()}
 
 
 class VowpalWabbit:
     """Vowpal Wabbit's ``--search_task sequence``, run in this process over a text and cache file.
 
-    The conjunctions are written out as features: having Vowpal Wabbit make them (``--interactions``)
-    was slower in training and in decoding.
+    The conjunctions are written out as features: to have Vowpal Wabbit make them, by
+    ``--interactions``, was slower in training and in decoding.
     """
 
     name = "vowpalwabbit"
-    packages = ("vowpalwabbit",)
-    defaults = {
+    packages: Sequence[str] = ("vowpalwabbit",)
+    defaults: Mapping[str, Settings] = {
         "sequence": {
             "search_history_length": 1,
             "search_rollin": "policy",
@@ -123,7 +126,7 @@ class VowpalWabbit:
             "passes": 3,
         }
     }
-    grid = {
+    grid: Mapping[str, Grid] = {
         "sequence": {
             "search_history_length": [1, 2, 3],
             "search_rollin": ["policy", "ref", "mix_per_roll"],
@@ -145,13 +148,11 @@ class VowpalWabbit:
 
         return time.perf_counter() - started
 
-    def read(self, path: str | Path) -> list[Sentence]:
-        """Read as plain Python does."""
-        return plain_read(path)
-
-    def learn(self, sentences: list[Sentence], settings: Settings, model: Path) -> Learned:
+    def learn(self, path: Path, settings: Settings, model: Path) -> Learned:
         """Write the features as text, then train; parsing the text is part of training."""
         started = time.perf_counter()
+        sentences = plain_read(path)
+        read = time.perf_counter()
         labels = sorted({token[2] for sentence in sentences for token in sentence})
         numbers = {label: str(n) for n, label in enumerate(labels, start=1)}
         text, cache = model.with_suffix(".txt"), model.with_suffix(".cache")
@@ -171,20 +172,21 @@ class VowpalWabbit:
             *("--final_regressor", str(model), "--predict_only_model"),
         )
         trained = time.perf_counter()
-        for path in (text, cache):
-            path.unlink(missing_ok=True)
-        return Learned(wrote - started, trained - wrote)
+        for used in (text, cache):
+            used.unlink(missing_ok=True)
+        return Learned(read - started, wrote - read, trained - wrote)
 
-    def decode(self, model: Path, sentences: list[Sentence]) -> Decoded:
-        """Write text, predict into a file, read it; less the time to load the model."""
+    def decode(self, model: Path, settings: Settings, sentences: list[Sentence]) -> Decoded:
+        """Write text, predict into a file, read it; less the least time to load the model.
+
+        Predicting sentence by sentence with a loaded model is slower than this.
+        """
         text, found = model.with_suffix(".test.txt"), model.with_suffix(".predictions")
         names = Path(f"{model}{LABELS}").read_text(encoding="utf-8").split("\n")
         by_number = {str(n): label for n, label in enumerate(names, start=1)}
         loading = ("--testonly", "--initial_regressor", str(model))
-        run_vw(*loading)
+        load_s = min(_seconds(lambda: run_vw(*loading)) for _ in range(5))
         started = time.perf_counter()
-        run_vw(*loading)
-        loaded = time.perf_counter()
         with text.open("w", encoding="utf-8") as file:
             for sentence in sentences:
                 file.write("\n".join(template.as_text(sentence)))
@@ -195,8 +197,13 @@ class VowpalWabbit:
         done = time.perf_counter()
         for path in (text, found):
             path.unlink()
-        load_s = loaded - started
-        return Decoded(labels, load_s, done - loaded - load_s)
+        return Decoded(labels, load_s, done - started - load_s)
+
+
+def _seconds(action: Callable[[], None]) -> float:
+    started = time.perf_counter()
+    action()
+    return time.perf_counter() - started
 
 
 def run_vw(*arguments: str) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 from typing import Any
 
-from benchmarks.corpus import Files
+from benchmarks.corpus import Files, few
 from benchmarks.jobs import Bench, Row, load, machine, medians, save, versions
 from benchmarks.systems import System
 
@@ -35,45 +34,45 @@ def run(bench: Bench, systems: list[System], files: Files, *, runs: int, corpus:
     rows: list[Row] = load(path) or []
     chosen = load(bench.results / "chosen.json") or {}
     for system in systems:
-        for config, defaults in system.defaults.items():
+        for config in bench.chosen(system):
             label = f"{system.name} {config}"
-            missing = system.missing(config)
-            if missing:
-                bench.say(f"{label}: skipped, {missing}")
-                continue
-            choice = chosen.get(f"{system.name}/{config}")
-            facts = {
+            choice = chosen.get(f"{system.name}/{config}", {}).get("settings")
+            facts: Row = {
                 "system": system.name,
                 "config": config,
                 "corpus": f"{corpus}, a slice" if bench.quick else corpus,
-                "settings": choice["settings"] if choice else defaults,
+                "settings": choice or system.defaults[config],
                 "chosen_on_held_out": bool(choice),
                 "versions": versions(system),
                 "machine": machine(),
             }
             done = [] if bench.again else _runs_of(rows, facts)
-            for n in range(len(done), runs):
-                bench.say(f"{label}: run {n + 1} of {runs}")
-                done = [*done, one_run(bench, system, facts["settings"], files)]
-                row = facts | medians(done, MEASURES) | {"runs": done}
-                rows = [*(old for old in rows if _name(old) != _name(row)), row]
-                save(path, rows)
-                bench.say(f"{label}: {summary(done[-1])}")
-            if len(done) >= runs:
+            with bench.going_on(label):
+                for n in range(len(done), runs):
+                    bench.say(f"{label}: run {n + 1} of {runs}")
+                    done = [*done, one_run(bench, system, facts["settings"], files)]
+                    row = facts | medians(done, MEASURES) | {"runs": done}
+                    rows = [*(old for old in rows if _name(old) != _name(row)), row]
+                    save(path, rows)
+                    bench.say(f"{label}: {summary(done[-1])}")
                 bench.say(f"{label}: done")
     return rows
 
 
 def one_run(bench: Bench, system: System, settings: dict[str, Any], files: Files) -> Row:
-    """One measurement; for ours also the start in an empty cache and in a warm one."""
-    times: Row = {}
-    if system.name == "laso":
-        # The cache that this first call fills is then the warm one for all that follows.
+    """One measurement; for ours also the first call in an empty cache, and a later process."""
+    if system.name != "laso":
+        return bench.measure(system, settings, files)
+    given = {"settings": settings, "train": few(files.train, bench.work)}
+    times: Row = {"first_call_s": None}
+    if bench.cache is not None:
+        # The cache that the first call fills is then the warm one for all that follows.
         shutil.rmtree(bench.cache, ignore_errors=True)
-        started = {"settings": settings, "test": files.train, "model": bench.work / "start.bin"}
-        times["first_call_s"] = bench.job(system, "start", first=True, **started)["seconds"]
-        times["later_process_s"] = bench.job(system, "start", first=False, **started)["seconds"]
-    return bench.measure(system, settings, files) | times
+        first = bench.job(system, "start", first=True, model=bench.work / "start.bin", **given)
+        times["first_call_s"] = first["seconds"]
+    result = bench.measure(system, settings, files)
+    later = bench.job(system, "start", first=False, model=bench.model, **given)
+    return result | times | {"later_process_s": later["seconds"]}
 
 
 def summary(row: Row) -> str:
@@ -95,8 +94,3 @@ def _runs_of(rows: list[Row], facts: Row) -> list[Row]:
         if all(row.get(name) == value for name, value in facts.items()):
             return list(row["runs"])
     return []
-
-
-def results_file(results: Path) -> Path:
-    """Where the rows are."""
-    return results / "peers.json"

@@ -17,8 +17,9 @@ Grid: TypeAlias = dict[str, list[Any]]
 
 
 class Learned(NamedTuple):
-    """Seconds to make features from sentences, and to train and save a model."""
+    """Seconds to read sentences, to make features from them, and to train and save a model."""
 
+    read_s: float
     features_s: float
     train_s: float
 
@@ -49,13 +50,10 @@ class System(Protocol):
     def prepare(self) -> float:
         """Import what is needed; the seconds it took."""
 
-    def read(self, path: str | Path) -> list[Sentence]:
-        """The sentences of a column file, read as users of this system read it."""
+    def learn(self, path: Path, settings: Settings, model: Path) -> Learned:
+        """Train on a column file (word, POS tag, label) and save the model in a file."""
 
-    def learn(self, sentences: list[Sentence], settings: Settings, model: Path) -> Learned:
-        """Train on (word, POS tag, label) and save the model in the file ``model``."""
-
-    def decode(self, model: Path, sentences: list[Sentence]) -> Decoded:
+    def decode(self, model: Path, settings: Settings, sentences: list[Sentence]) -> Decoded:
         """Label sentences of (word, POS tag), once the model is loaded and has labelled one."""
 
 

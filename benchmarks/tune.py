@@ -6,37 +6,97 @@ equally good values the first in the list. Test data are never looked at.
 
 from __future__ import annotations
 
-import json
-from typing import Any
+from collections.abc import Callable
 
 from benchmarks.corpus import Files
 from benchmarks.jobs import Bench, Row, load, save, versions
-from benchmarks.systems import Settings, System
+from benchmarks.systems import Grid, Settings, System
+
+FORMS = "python-crfsuite/forms"
 
 
 def tune(bench: Bench, systems: list[System], files: Files) -> dict[str, Row]:
-    """The settings chosen for each configuration, with all that was tried."""
-    path = bench.results / "chosen.json"
-    chosen: dict[str, Row] = load(path) or {}
+    """The settings chosen for each configuration, with all that was tried.
+
+    ``files`` are the rest of the training data and the held-out tenth.
+    """
+    chosen: dict[str, Row] = load(bench.results / "chosen.json") or {}
     for system in systems:
-        for config in system.defaults:
-            key = f"{system.name}/{config}"
-            missing = system.missing(config)
-            if missing:
-                bench.say(f"{key}: skipped, {missing}")
-                continue
-            entry = chosen.get(key, {})
-            if bench.again or entry.get("versions") != versions(system):
-                entry = {"versions": versions(system), "trials": []}
-            if entry.get("settings") and _tried_all(entry, system, config):
-                bench.say(f"{key}: done before")
-                continue
-            chosen[key] = entry
-
-            def keep() -> None:
-                save(path, chosen)
-
-            _descend(bench, system, config, entry, files, keep)
-            keep()
-            bench.say(f"{key}: {entry['settings']}, held-out F {entry['held_out_f']:.2f}")
+        for config in bench.chosen(system):
+            with bench.going_on(f"{system.name} {config}"):
+                tune_one(bench, system, config, files, chosen)
     return chosen
+
+
+def tune_one(
+    bench: Bench, system: System, config: str, files: Files, chosen: dict[str, Row]
+) -> None:
+    """Choose the settings of one configuration, and note them in ``chosen`` and its file."""
+    path, key = bench.results / "chosen.json", f"{system.name}/{config}"
+    start = dict(system.defaults[config])
+    if "form" in start:
+        start["form"] = fastest_form(bench, system, files, chosen)
+    entry = chosen.get(key, {})
+    if bench.again or entry.get("versions") != versions(system):
+        entry = {"versions": versions(system), "trials": []}
+    chosen[key] = entry
+    trials = Trials(bench, system, files, entry["trials"], lambda: save(path, chosen))
+    grid = system.grid[config]
+    if bench.quick:
+        grid = {name: values[:2] for name, values in grid.items()}
+    best = descend(start, grid, trials)
+    entry |= {"settings": best, "held_out_f": trials(best)}
+    save(path, chosen)
+    bench.say(f"{key}: chosen {described(best)}")
+
+
+def descend(start: Settings, grid: Grid, score: Callable[[Settings], float]) -> Settings:
+    """Settings in which each value of the grid, taken in turn, has the best score."""
+    best = dict(start)
+    for name, values in grid.items():
+        scores = [score(best | {name: value}) for value in values]
+        best[name] = values[scores.index(max(scores))]
+    return best
+
+
+class Trials:
+    """The held-out F of settings: what was tried before is remembered, what is new is kept."""
+
+    def __init__(
+        self,
+        bench: Bench,
+        system: System,
+        files: Files,
+        done: list[Row],
+        keep: Callable[[], None],
+    ) -> None:
+        self._bench, self._system, self._files = bench, system, files
+        self._done, self._keep = done, keep
+
+    def __call__(self, settings: Settings) -> float:
+        """Train and decode, unless that was done before."""
+        for trial in self._done:
+            if trial["settings"] == settings:
+                return float(trial["f"])
+        result = self._bench.measure(self._system, settings, self._files)
+        trial = {"settings": settings, "f": result["f"]}
+        self._done.append(trial)
+        self._keep()
+        self._bench.say(
+            f"{self._system.name}, {described(settings)}: "
+            f"held-out F {trial['f']:.2f}, trained in {result['train_s']:.1f} s"
+        )
+        return float(trial["f"])
+
+
+def fastest_form(bench: Bench, system: System, files: Files, chosen: dict[str, Row]) -> str:
+    """The form of features that is handed over fastest, by the times kept in ``chosen``."""
+    if FORMS not in chosen:
+        chosen[FORMS] = bench.job(system, "forms", train=files.train)
+        bench.say(f"{system.name}: seconds to hand over features: {chosen[FORMS]}")
+    return min(chosen[FORMS], key=lambda form: float(chosen[FORMS][form]))
+
+
+def described(settings: Settings) -> str:
+    """The settings in one line."""
+    return ", ".join(f"{name} {value}" for name, value in settings.items())

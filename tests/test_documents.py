@@ -6,6 +6,7 @@ import sys
 from importlib import import_module
 from io import StringIO
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from rich.console import Console
@@ -42,12 +43,14 @@ def test_the_documents_are_there():
 def test_python_in_documents_runs(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = text_of(path)
-    namespace: dict[str, object] = {"__name__": "document"}
+    # A module like that of a file, where classes and functions find where they come from.
+    module = ModuleType("document")
+    monkeypatch.setitem(sys.modules, "document", module)
     for block in BLOCK.finditer(text):
         # Empty lines before it, so that a traceback tells the line of the document.
         lines_before = text[: block.start(1)].count("\n")
         code = compile("\n" * lines_before + block[1], str(path), "exec")
-        exec(code, namespace)
+        exec(code, vars(module))
 
 
 def test_no_python_is_overlooked():

@@ -7,9 +7,21 @@ Describe a search problem, choose how the queue is kept, and learn the weights i
     learn, fit             Figure 2, and passes over data
     beam, greedy, ...      queue disciplines
     perceptron, alma, ...  updates
+    Tagger                 a scikit-learn estimator for sequence labelling, compiled
 """
 
-from laso.errors import BadData, BadFeature, LasoError, MissingData, SearchFailed, Unreachable
+from typing import TYPE_CHECKING, Any
+
+from laso.errors import (
+    BadData,
+    BadFeature,
+    BadModel,
+    BadTemplate,
+    LasoError,
+    MissingData,
+    SearchFailed,
+    Unreachable,
+)
 from laso.learn import early, laso, learn, max_violation, siblings, standard
 from laso.problem import Node, Problem
 from laso.queues import (
@@ -36,11 +48,16 @@ from laso.updates import (
 )
 from laso.vectors import Linear, linear_kernel, polynomial_kernel, rbf_kernel
 
+if TYPE_CHECKING:
+    from laso.estimators import Tagger
+
 __version__ = "0.1.0"
 
 __all__ = [
     "BadData",
     "BadFeature",
+    "BadModel",
+    "BadTemplate",
     "LasoError",
     "Linear",
     "MissingData",
@@ -49,6 +66,7 @@ __all__ = [
     "Problem",
     "Progress",
     "SearchFailed",
+    "Tagger",
     "Unreachable",
     "a_star",
     "alma",
@@ -79,3 +97,12 @@ __all__ = [
     "uniform",
     "worst",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The estimators, imported when first used: they need Numba and scikit-learn."""
+    if name == "Tagger":
+        from laso.estimators import Tagger
+
+        return Tagger
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -25,3 +25,11 @@ class BadData(LasoError):
 
 class MissingData(LasoError):
     """A corpus was not found; the message says where it was looked for and how to get it."""
+
+
+class BadTemplate(LasoError):
+    """A feature template cannot be read; the message names it, the position and what is wrong."""
+
+
+class BadModel(LasoError):
+    """A model file is damaged, cut short, or none of this library's."""

@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ import numba
 import numpy as np
 from numba.core.errors import NumbaError
 
-from laso.engine import hashing, kernels, layout
+from laso.engine import hashing, kernels, lattice, layout
 from laso.engine.problem import NAMES, REQUIRED, CompiledProblem
 from laso.errors import LasoError
 
@@ -52,14 +52,15 @@ INLINED = {
     "add_entry",
     "count_good",
     "shortened",
-}
+} | lattice.INLINE
 # Wrappers for calls from Python and C, which no inner function needs, are slow to compile.
 INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+MODULES = {kernels.__name__, lattice.__name__}
 KEEP_DAYS = 60
 KEEP_FOLDERS = 40
 
 _lock = threading.RLock()
-_compiled: dict[tuple[type[CompiledProblem], bool], Kernels] = {}
+_compiled: dict[tuple[type[CompiledProblem], bool, bool], Kernels] = {}
 
 
 class CompileError(LasoError):
@@ -82,19 +83,19 @@ class Kernels:
             raise CompileError(_explained(self.problem, self.helpers, error)) from error
 
 
-def compiled(problem: type[CompiledProblem], *, full: bool = False) -> Kernels:
+def compiled(problem: type[CompiledProblem], *, full: bool = False, exact: bool = False) -> Kernels:
     """The engine for a problem, made once a process and compiled (or loaded) at the first call.
 
     ``full`` is for strategies that decode in full before they update; the others compile faster
-    without that code.
+    without that code. ``exact`` is for the lattice, which has entry points of its own.
     """
     with _lock:
-        if (problem, full) not in _compiled:
-            _compiled[problem, full] = _compile(problem, full)
-        return _compiled[problem, full]
+        if (problem, full, exact) not in _compiled:
+            _compiled[problem, full, exact] = _compile(problem, full, exact)
+        return _compiled[problem, full, exact]
 
 
-def _compile(problem: type[CompiledProblem], full: bool) -> Kernels:
+def _compile(problem: type[CompiledProblem], full: bool, exact: bool) -> Kernels:
     for name in REQUIRED:
         if getattr(problem, name) is getattr(CompiledProblem, name):
             raise CompileError(f"{problem.__name__} needs a static method {name}")
@@ -102,17 +103,22 @@ def _compile(problem: type[CompiledProblem], full: bool) -> Kernels:
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "boundscheck": checked}
     # Kernels allocate nothing, so they do without reference counts, which cost most of the time.
     options["_nrt"] = False
-    namespace: dict[str, Any] = dict(vars(kernels))
+    modules = (kernels, lattice) if exact else (kernels,)
+    entries = lattice.ENTRY_POINTS if exact else ENTRIES
+    # A function of the lattice takes the place of one of the kernels that has its name.
+    namespace: dict[str, Any] = {name: v for module in modules for name, v in vars(module).items()}
     namespace["WEIGHTED"] = bool(problem.weighted)
     namespace["FULL"] = full
     helpers: dict[Any, Any] = {}
+    mark = fingerprint(problem, (checked, full, exact))
     for name in NAMES:
-        namespace[name] = _jitted(getattr(problem, name), options, helpers)
-    with _cache_folder(_folder(problem, (checked, full))):
-        for name, function in vars(kernels).items():
-            if inspect.isfunction(function) and function.__module__ == kernels.__name__:
+        namespace[name] = _jitted(getattr(problem, name), options, helpers, mark)
+    with _cache_folder(_folder(problem, mark)):
+        for name, function in list(namespace.items()):
+            if inspect.isfunction(function) and function.__module__ in MODULES:
                 own = types.FunctionType(function.__code__, namespace, name)
-                if name in ENTRIES:
+                own.__qualname__ = f"{name}_{mark}"  # all code loaded shares one table of symbols
+                if name in entries:
                     namespace[name] = numba.njit(own, cache=True, **options)
                 else:
                     namespace[name] = numba.njit(
@@ -120,15 +126,17 @@ def _compile(problem: type[CompiledProblem], full: bool) -> Kernels:
                     )
     return Kernels(
         problem,
-        {name: namespace[name] for name in ENTRIES},
+        {name: namespace[name] for name in entries},
         {name: namespace[name] for name in NAMES},
     )
 
 
-def _jitted(function: Any, options: dict[str, Any], made: dict[Any, Any]) -> Any:
+def _jitted(function: Any, options: dict[str, Any], made: dict[Any, Any], mark: str) -> Any:
     """A function compiled with the plain functions it calls, so that users need no decorator."""
     if function not in made:
         namespace = dict(function.__globals__)
+        # The cache names the module, which must be there when it is read: a notebook's is not.
+        namespace["__name__"] = kernels.__name__
         own = types.FunctionType(
             function.__code__,
             namespace,
@@ -136,11 +144,12 @@ def _jitted(function: Any, options: dict[str, Any], made: dict[Any, Any]) -> Any
             function.__defaults__,
             function.__closure__,
         )
+        own.__qualname__ = f"{function.__name__}_{len(made)}_{mark}"
         made[function] = numba.njit(own, forceinline=True, **INNER, **options)
         for name in function.__code__.co_names:
             value = namespace.get(name)
             if inspect.isfunction(value) and value not in hashing.OVERLOADED:
-                namespace[name] = _jitted(value, options, made)
+                namespace[name] = _jitted(value, options, made, mark)
     return made[function]
 
 
@@ -153,9 +162,9 @@ def cache_root() -> Path:
     return Path(user_cache_path("laso")) / "kernels"
 
 
-def _folder(problem: type[CompiledProblem], variant: tuple[bool, ...]) -> Path:
+def _folder(problem: type[CompiledProblem], mark: str) -> Path:
     root = cache_root()
-    folder = root / f"{problem.__name__}-{fingerprint(problem, variant)}"
+    folder = root / f"{problem.__name__}-{mark}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "used").touch()
@@ -196,7 +205,7 @@ def fingerprint(problem: type[CompiledProblem], variant: tuple[bool, ...] = ()) 
     """A hash of all that the compiled code depends on."""
     digest = hashlib.sha256()
     digest.update(repr((numba.__version__, np.__version__, variant, problem.weighted)).encode())
-    for module in (kernels, layout, hashing):
+    for module in (kernels, lattice, layout, hashing):
         digest.update(Path(inspect.getfile(module)).read_bytes())
     digest.update(Path(__file__).read_bytes())
     seen: set[int] = set()
@@ -221,9 +230,22 @@ def _hash_function(function: Any, digest: Any, seen: set[int]) -> None:
             else:
                 digest.update(repr(constant).encode())
         for name in code.co_names:
-            _hash_value(name, function.__globals__.get(name), digest, seen)
+            for value in _meant(name, function.__globals__, code.co_names):
+                _hash_value(name, value, digest, seen)
+    digest.update(repr(function.__defaults__).encode())
     for cell in function.__closure__ or ():
         _hash_value("", cell.cell_contents, digest, seen)
+
+
+def _meant(name: str, namespace: dict[str, Any], names: Sequence[str]) -> Iterator[Any]:
+    """What a name may mean; of a module, what the other names mean in it."""
+    value = namespace.get(name)
+    if isinstance(value, types.ModuleType):
+        for other in names:
+            if other != name:
+                yield from _meant(other, vars(value), [n for n in names if n != name])
+    else:
+        yield value
 
 
 def _hash_value(name: str, value: Any, digest: Any, seen: set[int]) -> None:

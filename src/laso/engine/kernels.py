@@ -526,52 +526,46 @@ def siblings(x, y, table, run, options, node):
     Writes them to scratch[SIBS]; status and how many.
     """
     states, ints, reals, chosen = run.states, run.ints, run.reals, run.groups
-    front, step = run.scratch[SIBS], run.scratch[NEXT]
+    sibs, front = run.scratch[SIBS], run.scratch[NEXT]
     ancestor = node
     while ints[ancestor, GOOD] == 0:
         ancestor = ints[ancestor, PARENT]
     front[0] = ancestor
-    n_front = 1
-    unfinished = True
-    while unfinished:
-        unfinished = False
-        n = 0
-        for i in range(n_front):
-            parent = front[i]
-            before = n
-            if ints[parent, GOAL] or ints[parent, KEY] >= ints[node, KEY]:
-                step[n] = parent
-                n += 1
-                continue
-            unfinished = True
-            state = states[parent]
-            for gi in range(groups(x, state, chosen)):
-                group = chosen[gi]
-                for label in range(run.sums.shape[0]):
-                    if not (allowed(x, state, group, label) and is_good(x, y, state, group, label)):
-                        continue
-                    child = new_node(run)
-                    if child < 0:
-                        return MORE_NODES, 0
-                    if n + n_front >= step.shape[0]:
-                        return MORE_SCRATCH, 0
-                    step_to(ints, child, parent, group, label)
-                    make_state(x, run, child)
-                    ints[child, GOOD] = 1
-                    ints[child, KEY] = ints[child, DEPTH]
-                    if options.keyed:
-                        ints[child, KEY] = key(x, state, group, label)
-                    reals[child, LOSS] = reals[parent, LOSS]
-                    reals[child, LOSS] += loss(x, y, state, group, label, True, True)
-                    score_step(x, table, run, child)
-                    step[n] = child
-                    n += 1
-            if n == before:
-                return UNREACHABLE, 0
-        for i in range(n):
-            front[i] = step[i]
-        n_front = n
-    return DONE, n_front
+    n_front, at, n_sibs = 1, 0, 0
+    while at < n_front:
+        parent = front[at]
+        at += 1
+        # The ancestor itself is no sibling, whatever the keys say.
+        if at > 1 and (ints[parent, GOAL] or ints[parent, KEY] >= ints[node, KEY]):
+            sibs[n_sibs] = parent
+            n_sibs += 1
+            continue
+        before = n_front
+        state = states[parent]
+        for gi in range(groups(x, state, chosen)):
+            group = chosen[gi]
+            for label in range(run.sums.shape[0]):
+                if not (allowed(x, state, group, label) and is_good(x, y, state, group, label)):
+                    continue
+                child = new_node(run)
+                if child < 0:
+                    return MORE_NODES, 0
+                if n_front == front.shape[0]:
+                    return MORE_SCRATCH, 0
+                step_to(ints, child, parent, group, label)
+                make_state(x, run, child)
+                ints[child, GOOD] = 1
+                ints[child, KEY] = ints[child, DEPTH]
+                if options.keyed:
+                    ints[child, KEY] = key(x, state, group, label)
+                reals[child, LOSS] = reals[parent, LOSS]
+                reals[child, LOSS] += loss(x, y, state, group, label, True, True)
+                score_step(x, table, run, child)
+                front[n_front] = child
+                n_front += 1
+        if n_front == before:
+            return UNREACHABLE, 0
+    return DONE, n_sibs
 
 
 def contenders(run, options, node):
@@ -691,7 +685,8 @@ def unshared(run, side, n, terms, n_steps):
     for i in range(n):
         node = nodes[i]
         first = n_steps
-        while weights[i] != 0.0 and ints[node, BELOW] < terms:
+        # A search of its own has a first node of its own, which no step leads to.
+        while weights[i] != 0.0 and ints[node, PARENT] >= 0 and ints[node, BELOW] < terms:
             if n_steps == steps.shape[0]:
                 return -1
             steps[n_steps] = node

@@ -187,6 +187,28 @@ def _failure(status: int, what: str) -> Exception:
     return SearchFailed(f"{what}: the queue ran empty before a goal was dequeued")
 
 
+def warm(problem: type[CompiledProblem], options: Options, *, dtype: Any = np.float32) -> None:
+    """Compile (or load) what learning and decoding need, by calling it on nothing."""
+    machine = Machine(problem, options)
+    nothing, longs = np.zeros(0, np.int64), np.zeros(1, np.int64)
+    corpus = Corpus(
+        np.zeros((0, 1), np.int32),
+        longs,
+        nothing,
+        np.zeros(0, np.float32),
+        nothing,
+        np.zeros(0, np.int32),
+        longs,
+    )
+    table = new_table(1, dtype=dtype)
+    run = machine.new_run(corpus, nothing, table)
+    kernels = compiled(problem, full=options.strategy >= at.STANDARD)
+    kernels("learn_many", corpus, nothing, table, run, options)
+    results = Out(nothing, np.zeros(0))
+    steps = np.zeros((0, 2), np.int32)
+    machine.kernels("decode_many", corpus, nothing, table, run, options, steps, results)
+
+
 def default_threads() -> int:
     """As many threads as this process may use cores."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -37,7 +37,7 @@ def similarity(x, i, j):
     items, values = x.items, x.values
     total = 0.0
     for k in range(x.spec[DIMENSION]):
-        total += values[items[i, 0] + k] * values[items[j, 0] + k]
+        total += float(values[items[i, 0] + k]) * float(values[items[j, 0] + k])
     return total
 
 
@@ -54,10 +54,10 @@ def is_wrong(y, state, group):
     item = state[PLACED]
     if group < state[CLUSTERS]:
         return y[last_of(state, group)] != y[item]
+    before = 0
     for i in range(item):
-        if y[i] == y[item]:
-            return True
-    return False
+        before += y[i] == y[item]
+    return before > 0
 
 
 class Clustering(CompiledProblem):

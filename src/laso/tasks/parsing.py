@@ -92,7 +92,7 @@ def child(x, state, word, step):
 def word_at(x, state, place):
     """The word at a place, ROOT, or NOTHING."""
     n, front, size = x.items.shape[0], state[FRONT], state[SIZE]
-    if place == NEXT or place == AFTER:
+    if place in (NEXT, AFTER):
         word = front + place - NEXT
         if word < n:
             return word
@@ -107,9 +107,9 @@ def word_at(x, state, place):
     if size <= down:
         return NOTHING
     word = state[STACK + size - 1 - down]
-    if place == TOP_LEFT or place == SECOND_LEFT:
+    if place in (TOP_LEFT, SECOND_LEFT):
         return child(x, state, word, 1)
-    if place == TOP_RIGHT or place == SECOND_RIGHT:
+    if place in (TOP_RIGHT, SECOND_RIGHT):
         return child(x, state, word, -1)
     return word
 

@@ -1,27 +1,47 @@
 """Sequence labelling as search: word by word, the next label.
 
 State: the number of words labelled and the last labels. Operator: the label of the next word.
-    Validity   the label may follow the last one (and may end the sentence if it is the last word)
-    Goodness   it is the label wanted, or no label is known for this word
+    Validity   the label may follow the last one, and the words left can still be labelled
+    Goodness   it is the label wanted; where none is known, one from which the known are reachable
     Action     the label joins the history
 
 Features are templates: lists of atoms (column, offset) over the input columns of the words around,
 and of atoms on the labels before. They are data, interpreted here, so that new templates need no
 new compilation. Templates without label atoms depend on the position alone and are summed once.
+Words may also have lists of features of their own, whose keys are in the pool.
 """
 
 # mypy: disable-error-code="no-untyped-def"
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
 from laso.engine.hashing import mix
-from laso.engine.layout import CELLS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS
+from laso.engine.layout import CELLS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS, Array
 from laso.engine.problem import CompiledProblem
 
 # The constants at the head of spec; programs and tables follow them.
-N_LABELS, ORDER, STATIC, N_STATIC, DYNAMIC, N_DYNAMIC, ALLOWED, LISTS, MOST, HEAD = range(10)
+(
+    N_LABELS,
+    ORDER,
+    STATIC,
+    N_STATIC,
+    DYNAMIC,
+    N_DYNAMIC,
+    ALLOWED,  # 0, or where the table of labels that may follow each other is
+    HORIZON,  # the last row of the table of labels from which the end can be reached
+    SETS,  # where the sets of good labels for words without a label are
+    LISTS,  # -1, or the column with the first of a word's own features; the next has the end
+    MOST,  # the longest of these lists
+    HEAD,
+) = range(12)
 LABEL_ATOM = -1  # stands for a column: the label predicted at that offset
 BEFORE, AFTER = -2, -1000  # values of words outside the sentence, by distance
+UNKNOWN = -1  # of a column: a value that learning never saw, so that no weight has its key
 
 
 def value_at(items, column, position):
@@ -79,8 +99,9 @@ class Tagging(CompiledProblem):
         n = template_keys(x, state, x.spec[STATIC], x.spec[N_STATIC], out)
         column = x.spec[LISTS]
         if column >= 0:
-            for j in range(x.items[state[0], column], x.items[state[0], column + 1]):
-                out.keys[n] = x.pool[j]
+            items, pool, keys = x.items, x.pool, out.keys
+            for j in range(items[state[0], column], items[state[0], column + 1]):
+                keys[n] = pool[j]
                 n += 1
         return n
 
@@ -90,15 +111,15 @@ class Tagging(CompiledProblem):
 
     @staticmethod
     def allowed(x, state, group, label):
-        table = x.spec[ALLOWED]
+        spec = x.spec
+        table = spec[ALLOWED]
         if table == 0:
             return True
-        n = x.spec[N_LABELS]
-        last = state[0] + 1 == x.items.shape[0]
-        if last and x.spec[table + (n + 1) * n + label] == 0:
+        n = spec[N_LABELS]
+        if spec[table + (state[1] + 1) * n + label] == 0:
             return False
-        previous = state[1] if state.shape[0] > 1 else 0
-        return x.spec[table + (previous + 1) * n + label] != 0
+        left = min(x.items.shape[0] - state[0] - 1, spec[HORIZON])
+        return spec[table + (n + 1 + left) * n + label] != 0
 
     @staticmethod
     def apply(x, state, group, label, new):
@@ -114,7 +135,10 @@ class Tagging(CompiledProblem):
 
     @staticmethod
     def is_good(x, y, state, group, label):
-        return y[state[0]] < 0 or y[state[0]] == label
+        wanted = y[state[0]]
+        if wanted >= -1:
+            return wanted == -1 or wanted == label
+        return x.spec[x.spec[SETS] - (wanted + 2) * x.spec[N_LABELS] + label] != 0
 
     @staticmethod
     def key(x, state, group, label):
@@ -126,3 +150,166 @@ class Tagging(CompiledProblem):
         for i in range(1, state.shape[0] - 1):
             joined = joined * (x.spec[N_LABELS] + 1) + state[i] + 1
         return joined
+
+
+class WeightedTagging(Tagging):
+    """The same where the words' own features have values; those of templates are 1."""
+
+    weighted = True
+
+    @staticmethod
+    def shared(x, state, group, out):
+        n = template_keys(x, state, x.spec[STATIC], x.spec[N_STATIC], out)
+        items, pool, given, keys, values = x.items, x.pool, x.values, out.keys, out.values
+        for i in range(n):
+            values[i] = 1.0
+        column = x.spec[LISTS]
+        if column >= 0:
+            for j in range(items[state[0], column], items[state[0], column + 1]):
+                keys[n] = pool[j]
+                values[n] = given[j]
+                n += 1
+        return n
+
+    @staticmethod
+    def features(x, state, group, out):
+        n = template_keys(x, state, x.spec[DYNAMIC], x.spec[N_DYNAMIC], out)
+        values = out.values
+        for i in range(n):
+            values[i] = 1.0
+        return n
+
+
+# --------------------------------------------------------------------------- making spec
+
+Program = Sequence[tuple[int, Sequence[tuple[int, int]]]]
+"""Templates as (id, atoms), an atom being (column, offset)."""
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """Which labels may begin a sentence, follow each label, and end it, as flags."""
+
+    follow: Array  # (labels + 1, labels): row 0 for the beginning, then one for each label
+    end: Array  # (labels,)
+
+    def reaching(self, longest: int) -> Array:
+        """Row k: the labels from which k more words can be labelled to an end.
+
+        It stops where the rows repeat themselves, or at the longest sentence.
+        """
+        rows = [self.end.astype(bool)]
+        after = self.follow[1:].astype(bool)
+        while len(rows) < max(longest, 1):
+            row = (after & rows[-1]).any(axis=1)
+            if (row == rows[-1]).all():
+                break
+            rows.append(row)
+        return np.array(rows)
+
+    def possible(self, length: int) -> bool:
+        """Can a sentence of so many words be labelled at all?"""
+        rows = self.reaching(length)
+        return not length or bool((self.follow[0] & rows[min(length, len(rows)) - 1]).any())
+
+    def good_sets(self, wanted: Array) -> Array | None:
+        """For each word the labels (flags) from which the labels wanted after it can be reached.
+
+        ``wanted`` is -1 where no label is known. None if the labels known cannot be had at all.
+        """
+        n = len(self.end)
+        sets = np.ones((len(wanted), n), bool)
+        sets[wanted >= 0] = np.arange(n) == wanted[wanted >= 0, None]
+        after = self.follow[1:].astype(bool)
+        sets[-1:] &= self.end.astype(bool)
+        for i in range(len(wanted) - 2, -1, -1):
+            sets[i] &= (after & sets[i + 1]).any(axis=1)
+        return sets if not len(sets) or (self.follow[0].astype(bool) & sets[0]).any() else None
+
+
+def bio(labels: Sequence[str]) -> Constraints:
+    """I-x only after B-x or I-x."""
+    return _scheme("BIO", labels, begins="OB", inside={"I": "BI"}, ends="OBI")
+
+
+def iobes(labels: Sequence[str]) -> Constraints:
+    """Chunks are S-x, or B-x, any number of I-x, and E-x."""
+    return _scheme("IOBES", labels, begins="OBS", inside={"I": "BI", "E": "BI"}, ends="OES")
+
+
+def _scheme(
+    name: str, labels: Sequence[str], *, begins: str, inside: Mapping[str, str], ends: str
+) -> Constraints:
+    parts = [label.partition("-") for label in labels]
+    for label, (mark, hyphen, kind) in zip(labels, parts, strict=True):
+        if mark not in set(name) or (mark == "O" and hyphen) or (hyphen and not kind):
+            raise ValueError(f"constraints={name!r}: found the label {label!r}, expected {name}")
+    n = len(labels)
+    follow = np.zeros((n + 1, n), np.int64)
+    for b, (mark, _, kind) in enumerate(parts):
+        follow[0, b] = mark in begins
+        for a, (before, _, kind_before) in enumerate(parts):
+            if mark in inside:
+                follow[a + 1, b] = before in inside[mark] and kind_before == kind
+            else:
+                follow[a + 1, b] = before in ends
+    return Constraints(follow, np.array([mark in ends for mark, _, _ in parts], np.int64))
+
+
+def table(labels: Sequence[str], given: Mapping[str | None, Sequence[str | None]]) -> Constraints:
+    """From a table: for each label those that may follow it, None standing for both ends.
+
+    A label without an entry may be followed by any; without one for None, any may begin; and
+    without a None among those that follow, any may end. Labels that do not occur are passed over.
+    """
+    n = len(labels)
+    number = {label: i for i, label in enumerate(labels)}
+    follow = np.ones((n + 1, n), np.int64)
+    for label, after in given.items():
+        if label is None or label in number:
+            row = 0 if label is None else number[label] + 1
+            follow[row] = 0
+            follow[row, [number[b] for b in after if b is not None and b in number]] = 1
+    end = np.ones(n, np.int64)
+    if any(None in after for after in given.values()):
+        end[:] = [label not in given or None in given[label] for label in labels]
+    return Constraints(follow, end)
+
+
+def make_spec(
+    n_labels: int,
+    templates: Program,
+    *,
+    constraints: Constraints | None = None,
+    longest: int = 1,
+    sets: Array | None = None,
+    lists: tuple[int, int] = (-1, 0),
+) -> Array:
+    """The constants of a tagging problem.
+
+    ``longest`` is the number of words of the longest sentence, ``sets`` are rows of flags that
+    outputs below -1 refer to (-2 is the first), ``lists`` are LISTS and MOST.
+    """
+    offsets = [o for _, atoms in templates for column, o in atoms if column == LABEL_ATOM]
+    order = max([0, *(-o for o in offsets)])
+    spec = [0] * HEAD
+    spec[N_LABELS] = n_labels
+    spec[LISTS], spec[MOST] = lists
+    static = [t for t in templates if all(column != LABEL_ATOM for column, _ in t[1])]
+    dynamic = [t for t in templates if any(column == LABEL_ATOM for column, _ in t[1])]
+    spec[N_STATIC], spec[N_DYNAMIC] = len(static), len(dynamic)
+    for at, program in ((STATIC, static), (DYNAMIC, dynamic)):
+        spec[at] = len(spec)
+        for key, atoms in program:
+            spec += [key, len(atoms), *(number for atom in atoms for number in atom)]
+    if constraints is not None:
+        order = max(order, 1)
+        reaching = constraints.reaching(longest)
+        spec[ALLOWED] = len(spec)
+        spec[HORIZON] = len(reaching) - 1
+        spec += constraints.follow.ravel().tolist() + reaching.ravel().astype(int).tolist()
+    spec[ORDER] = order
+    spec[SETS] = len(spec)
+    if sets is not None:
+        spec += sets.ravel().astype(int).tolist()
+    return np.array(spec, np.int64)

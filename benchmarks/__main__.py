@@ -1,0 +1,102 @@
+"""``python -m benchmarks tune|run|growth|report|all``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from datetime import datetime
+from pathlib import Path
+
+from benchmarks import corpus, growth, report, run, tune
+from benchmarks.jobs import Bench
+from benchmarks.systems import all_systems
+from laso.errors import LasoError
+
+HERE = Path(__file__).parent
+COMMANDS = {
+    "tune": "choose settings on a held-out tenth of the training data (chosen.json)",
+    "run": "measure all systems on the test data (peers.json)",
+    "growth": "measure how time and memory grow (growth.json)",
+    "report": "make the report and the plots from the JSON files",
+    "all": "all of these, one after the other",
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Do what the command line says; what is finished is kept, and not done again."""
+    options = parser().parse_args(arguments)
+    systems = all_systems()
+    if options.systems:
+        unknown = [name for name in options.systems if name not in systems]
+        if unknown:
+            say(f"unknown system {unknown[0]!r}: there are {', '.join(systems)}")
+            return 2
+        systems = {name: systems[name] for name in options.systems}
+    configs = [config for system in systems.values() for config in system.defaults]
+    unknown = [name for name in options.configs if name not in configs]
+    if unknown:
+        say(f"unknown configuration {unknown[0]!r}: there are {', '.join(configs)}")
+        return 2
+    results = options.results or HERE / "results" / ("quick" if options.quick else "")
+    steps = ["tune", "run", "growth", "report"] if options.command == "all" else [options.command]
+    try:
+        with tempfile.TemporaryDirectory(prefix="laso-benchmarks-") as folder:
+            bench = Bench(
+                Path(folder),
+                results.resolve(),
+                say,
+                quick=options.quick,
+                again=options.again,
+                configs=tuple(options.configs),
+            )
+            for step in steps:
+                if step == "report":
+                    for path in report.write(bench.results):
+                        say(f"wrote {path}")
+                elif step == "growth":
+                    growth.growth(bench, systems, options.corpus)
+                else:
+                    files = corpus.files(options.corpus, bench.work, quick=options.quick)
+                    if step == "tune":
+                        held_out = corpus.held_out(files, bench.work)
+                        tune.tune(bench, list(systems.values()), held_out)
+                    else:
+                        runs = options.runs or (1 if options.quick else 3)
+                        wanted = list(systems.values())
+                        run.run(bench, wanted, files, runs=runs, corpus=options.corpus)
+    except KeyboardInterrupt:
+        say("interrupted: what was finished is kept, and the same command goes on from there")
+        return 130
+    except LasoError as error:
+        say(str(error))
+        return 1
+    if bench.failures:
+        say(f"failed: {', '.join(bench.failures)}")
+    return 1 if bench.failures else 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    made = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    commands = "\n".join(f"{name}: {text}" for name, text in COMMANDS.items())
+    made.formatter_class = argparse.RawDescriptionHelpFormatter
+    made.epilog = commands
+    made.add_argument("command", choices=COMMANDS)
+    made.add_argument("--quick", action="store_true", help="a small slice of the data, one run")
+    made.add_argument("--again", action="store_true", help="measure again what is finished")
+    made.add_argument("--runs", type=int, help="runs of each configuration (3; 1 if --quick)")
+    made.add_argument("--systems", nargs="+", metavar="NAME", help="only these systems")
+    made.add_argument("--configs", nargs="+", default=[], metavar="NAME", help="only these")
+    made.add_argument("--corpus", default="conll2000", choices=["conll2000", "bundled"])
+    made.add_argument("--results", type=Path, metavar="FOLDER", help="where the results are kept")
+    return made
+
+
+def say(line: str) -> None:
+    """A line of progress, with the time of day."""
+    print(f"{datetime.now():%H:%M:%S} {line}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,143 @@
+"""How time and memory grow with the data, the beam, the labels and the sentences: growth.json.
+
+Each curve changes one thing and leaves the rest; what is fitted is the slope of the logarithms, so
+an exponent of 1 is linear growth. Epochs are few: here speed counts, not the score.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks import corpus
+from benchmarks.jobs import Bench, Row, load, machine, save, versions
+from benchmarks.systems import Settings, System
+from laso.data import Sentence
+
+EPOCHS = 3
+BASE = 2000  # sentences, in all curves but that over sentences
+FACTORS = (0.25, 0.5, 1.0, 4.0)
+BEAMS = (1, 2, 4, 8, 16, 32, 64)
+LABELS = (10, 30, 100, 300, 1000)
+LENGTHS = (10, 30, 100, 300, 1000)
+CHEAP_LABELS = 100  # exact search is quadratic in the labels: no more than that for CRFsuite
+QUICK = 3  # points of each curve
+MEASURES = ("train_s", "decode_s", "peak_mb")
+
+
+class Point(NamedTuple):
+    """One measurement of a curve: ``x`` is what the curve is over."""
+
+    curve: str
+    x: float
+    train: list[Sentence]
+    test: list[Sentence]
+    beam: int | None  # None: all systems, ours with beams of 1 and 5
+
+
+def points(train: list[Sentence], test: list[Sentence], *, quick: bool) -> Iterator[Point]:
+    """All that is to be measured."""
+    n = QUICK if quick else None
+    some = train[:BASE]
+    for factor in FACTORS[:n]:
+        more = corpus.times(train, factor)
+        yield Point("sentences", len(more), more, test, None)
+    for beam in BEAMS[:n]:
+        yield Point("beam", beam, some, test, beam)
+    for labels in LABELS[:n]:
+        first, second = (corpus.relabelled(part, labels) for part in (some, test))
+        yield Point("labels", labels, first, second, None)
+    for length in LENGTHS[:n]:
+        first, second = (corpus.rejoined(part, length) for part in (some, test))
+        yield Point("length", length, first, second, None)
+
+
+def growth(bench: Bench, systems: dict[str, System], name: str) -> list[Row]:
+    """Measure all points of all curves that have not been measured yet."""
+    path = bench.results / "growth.json"
+    rows: list[Row] = load(path) or []
+    train, test = corpus.load(name)
+    if bench.quick:
+        train, test = train[:100], test[:50]
+    for point in points(train, test, quick=bench.quick):
+        for system, config, settings in measured(systems, point):
+            facts: Row = {
+                "curve": point.curve,
+                "x": point.x,
+                "system": system.name,
+                "config": config,
+                "settings": settings,
+                "corpus": f"{name}, a slice" if bench.quick else name,
+                "versions": versions(system),
+                "machine": machine(),
+            }
+            label = f"{point.curve} {point.x:g}, {system.name} {config}"
+            if not bench.again and any(row == row | facts for row in rows):
+                continue
+            missing = system.missing(config)
+            if missing:
+                bench.say(f"{label}: skipped, {missing}")
+                continue
+            with bench.going_on(label):
+                files = corpus.written(bench.work, "growth", point.train, point.test)
+                if system.name == "laso":
+                    warm(bench, system, settings, files.train)
+                result = bench.measure(system, settings, files, growth=True)
+                rows = [row for row in rows if not _same_point(row, facts)] + [facts | result]
+                save(path, rows)
+                bench.say(
+                    f"{label}: train {result['train_s']:.2f} s, decode {result['decode_s']:.2f} s, "
+                    f"{result['peak_mb']:.0f} MB"
+                )
+    return rows
+
+
+def measured(systems: dict[str, System], point: Point) -> Iterator[tuple[System, str, Settings]]:
+    """The systems and settings to measure at a point."""
+    if "laso" in systems:
+        for beam in [1, 5] if point.beam is None else [point.beam]:
+            settings = systems["laso"].defaults["beam 1"] | {"queue": beam, "epochs": EPOCHS}
+            yield systems["laso"], f"beam {beam}" if point.beam is None else "beam", settings
+    peer = systems.get("python-crfsuite")
+    cheap = point.beam is None and (point.curve != "labels" or point.x <= CHEAP_LABELS)
+    if peer is not None and cheap:
+        yield peer, "ap", peer.defaults["ap"] | {"max_iterations": EPOCHS}
+
+
+def warm(bench: Bench, system: System, settings: Settings, path: Path) -> None:
+    """Fill the cache of compiled code, if it is not filled."""
+    if bench.cache is not None and not bench.cache.exists():
+        bench.say("filling the cache of compiled code")
+        model = bench.work / "start.bin"
+        train = corpus.few(path, bench.work)
+        bench.job(system, "start", first=True, settings=settings, train=train, model=model)
+
+
+def exponents(rows: list[Row]) -> list[Row]:
+    """For each curve, system and measure: the fitted exponent, and over how many points."""
+    groups: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row["curve"], row["system"], row["config"]), []).append(row)
+    result = []
+    for (curve, system, config), group in groups.items():
+        if len({row["x"] for row in group}) < 2:
+            continue
+        fitted = {name: slope([(row["x"], row[name]) for row in group]) for name in MEASURES}
+        result.append(
+            {"curve": curve, "system": system, "config": config, "points": len(group), **fitted}
+        )
+    return result
+
+
+def slope(pairs: list[tuple[float, float]]) -> float:
+    """The least-squares slope of log y over log x."""
+    xs, ys = ([math.log(value) for value in column] for column in zip(*pairs, strict=True))
+    mean_x, mean_y = sum(xs) / len(xs), sum(ys) / len(ys)
+    above = sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True))
+    return above / sum((x - mean_x) ** 2 for x in xs)
+
+
+def _same_point(row: Row, facts: Row) -> bool:
+    return all(row[key] == facts[key] for key in ("curve", "x", "system", "config"))

@@ -1,0 +1,270 @@
+"""The report, made from the JSON files alone: report.md, and plots where matplotlib is installed.
+
+Every figure in it comes from a measurement; what was not measured is said to be so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from benchmarks.growth import MEASURES, exponents
+from benchmarks.jobs import Row, load
+
+OURS, CRFSUITE, VW = "laso", "python-crfsuite", "vowpalwabbit"
+ONLINE = ("ap", "pa")
+FIRST_CALL_S, LATER_PROCESS_S = 20.0, 1.5
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One thing asked for: what, how much of it, what was measured (None: nothing was)."""
+
+    what: str
+    bar: str
+    measured: str
+    reached: bool | None = None
+
+
+def total(row: Row) -> float:
+    """Seconds from the file to the trained model."""
+    return float(row["read_s"] + row["features_s"] + row["train_s"])
+
+
+def bars(rows: list[Row]) -> list[Bar]:
+    """What was asked for, each held against the measurements.
+
+    One model of ours stands in all comparisons with a peer: the one trained fastest of those whose
+    F is at least the peer's. Against CRFsuite's online algorithms, F is that of the best of them
+    and every other figure is the best of any of them.
+    """
+    online = [row for row in rows if row["system"] == CRFSUITE and row["config"] in ONLINE]
+    batch = [row for row in rows if row["system"] == CRFSUITE and row["config"] == "lbfgs"]
+    vw = [row for row in rows if row["system"] == VW]
+    ours = [row for row in rows if row["system"] == OURS]
+    return [
+        _faster("training, CRFsuite online", 5.0, ours, online),
+        _faster("training, CRFsuite L-BFGS", 10.0, ours, batch),
+        _speed("decoding, CRFsuite", 10.0, ours, online + batch, online),
+        _smaller("peak memory in training, CRFsuite online", "peak_mb", 0.5, ours, online),
+        _smaller("model on disk, CRFsuite online", "model_bytes", 0.5, ours, online),
+        _smaller("model on disk, CRFsuite L-BFGS", "model_bytes", 0.5, ours, batch),
+        _faster("training, Vowpal Wabbit", 1.0, ours, vw),
+        _speed("decoding, Vowpal Wabbit", 1.0, ours, vw, vw),
+        _below("first call ever, compilation included", "first_call_s", FIRST_CALL_S, ours),
+        _below("first labels in a later process", "later_process_s", LATER_PROCESS_S, ours),
+    ]
+
+
+def _match(ours: list[Row], peers: list[Row]) -> Row | None:
+    """The model of ours trained fastest of those at least as good as the best peer."""
+    wanted = max(row["f"] for row in peers)
+    return min((row for row in ours if row["f"] >= wanted), key=total, default=None)
+
+
+def _compared(what: str, bar: str, ours: list[Row], peers: list[Row]) -> Row | Bar:
+    """The model of ours to compare, or the line that says why there is none."""
+    if not ours or not peers:
+        return Bar(what, bar, "not measured")
+    row = _match(ours, peers)
+    if row is None:
+        f, best = max(row["f"] for row in peers), max(row["f"] for row in ours)
+        return Bar(what, bar, f"no model of ours has its F ({best:.2f} against {f:.2f})", False)
+    return row
+
+
+def _faster(what: str, times: float, ours: list[Row], peers: list[Row]) -> Bar:
+    bar = f"{_factor(times)} at no lower F"
+    row = _compared(what, bar, ours, peers)
+    if isinstance(row, Bar):
+        return row
+    peer = min(peers, key=total)
+    ratio = total(peer) / total(row)
+    text = f"{ratio:.2f} times ({row['config']}, {total(row):.2f} s; {peer['config']}, "
+    return Bar(what, bar, f"{text}{total(peer):.2f} s)", _at_least(ratio, times))
+
+
+def _speed(what: str, times: float, ours: list[Row], peers: list[Row], as_good: list[Row]) -> Bar:
+    bar = f"{_factor(times)} in tokens per second"
+    row = _compared(what, bar, ours, as_good)
+    if isinstance(row, Bar):
+        return row
+    peer = max(peers, key=lambda row: float(row["tokens_per_s"]))
+    ratio = row["tokens_per_s"] / peer["tokens_per_s"]
+    text = f"{ratio:.2f} times ({row['config']}, {row['tokens_per_s']:,.0f}; "
+    text += f"{peer['config']}, {peer['tokens_per_s']:,.0f})"
+    return Bar(what, bar, text, _at_least(ratio, times))
+
+
+def _smaller(what: str, name: str, part: float, ours: list[Row], peers: list[Row]) -> Bar:
+    bar = f"at most {part:g} times at no lower F"
+    row = _compared(what, bar, ours, peers)
+    if isinstance(row, Bar):
+        return row
+    peer = min(peers, key=lambda row: float(row[name]))
+    ratio = row[name] / peer[name]
+    text = f"{ratio:.2f} times ({row['config']}, {size(name, row)}; "
+    return Bar(what, bar, f"{text}{peer['config']}, {size(name, peer)})", ratio <= part)
+
+
+def _below(what: str, name: str, limit: float, ours: list[Row]) -> Bar:
+    bar = f"under {limit:g} s"
+    known = [row for row in ours if row.get(name) is not None]
+    if not known:
+        return Bar(what, bar, "not measured")
+    worst = max(known, key=lambda row: float(row[name]))
+    return Bar(what, bar, f"{worst[name]:.2f} s ({worst['config']})", worst[name] < limit)
+
+
+def _factor(times: float) -> str:
+    return "faster" if times == 1.0 else f"at least {times:g} times as fast"
+
+
+def _at_least(ratio: float, times: float) -> bool:
+    return ratio > times if times == 1.0 else ratio >= times
+
+
+def size(name: str, row: Row) -> str:
+    """A figure of memory or of a file."""
+    return f"{row[name]:,.0f} MB" if name == "peak_mb" else f"{row[name] / 1e6:.2f} MB"
+
+
+def table(head: list[str], lines: Iterable[list[str]]) -> str:
+    """A table in Markdown; all columns but the first two to the right."""
+    marks = ["---" if i < 2 else "---:" for i in range(len(head))]
+    return "\n".join("| " + " | ".join(line) + " |" for line in [head, marks, *lines])
+
+
+def report(peers: list[Row], growth: list[Row], chosen: dict[str, Row]) -> str:
+    """The text of report.md."""
+    parts = [
+        "# Benchmarks",
+        "Made by `python -m benchmarks report` from the JSON files beside it.",
+    ]
+    if peers:
+        parts += [_circumstances(peers), "## Systems", _systems(peers)]
+        parts += ["## What was asked for", _asked(bars(peers))]
+    if any(row.get("first_call_s") is not None for row in peers):
+        parts += ["## Starting", _starts(peers)]
+    if chosen:
+        parts += ["## Settings chosen on held-out data", _choices(chosen)]
+    if growth:
+        parts += ["## Growth", _growth(growth)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _circumstances(rows: list[Row]) -> str:
+    corpora = sorted({row["corpus"] for row in rows})
+    machines = sorted({", ".join(f"{k} {v}" for k, v in row["machine"].items()) for row in rows})
+    versions = sorted({f"{k} {v}" for row in rows for k, v in row["versions"].items()})
+    numbers = sorted({len(row["runs"]) for row in rows})
+    runs = " or ".join(map(str, numbers)) + (" run" if numbers == [1] else " runs")
+    text = f"Corpus: {'; '.join(corpora)}. Machine: {'; '.join(machines)}. "
+    text += f"Versions: {', '.join(versions)}. Median of {runs}, each in fresh processes."
+    defaults = [_name(row) for row in rows if not row["chosen_on_held_out"]]
+    if defaults:
+        text += f" With default settings, not chosen on held-out data: {', '.join(defaults)}."
+    return text
+
+
+def _name(row: Row) -> str:
+    return f"{row['system']} {row['config']}"
+
+
+def _systems(rows: list[Row]) -> str:
+    head = ["system", "configuration", "F", "read s", "features s", "train s", "total s"]
+    head += ["tokens/s", "peak MB", "model MB"]
+    return table(
+        head,
+        (
+            [
+                row["system"],
+                row["config"],
+                f"{row['f']:.2f}",
+                f"{row['read_s']:.2f}",
+                f"{row['features_s']:.2f}",
+                f"{row['train_s']:.2f}",
+                f"{total(row):.2f}",
+                f"{row['tokens_per_s']:,.0f}",
+                f"{row['peak_mb']:,.0f}",
+                f"{row['model_bytes'] / 1e6:.2f}",
+            ]
+            for row in rows
+        ),
+    )
+
+
+def _asked(lines: list[Bar]) -> str:
+    words = {True: "yes", False: "no", None: "not measured"}
+    return table(
+        ["what", "bar", "measured", "reached"],
+        ([line.what, line.bar, line.measured, words[line.reached]] for line in lines),
+    )
+
+
+def _starts(rows: list[Row]) -> str:
+    return table(
+        ["system", "configuration", "first call ever s", "later process s"],
+        (
+            [row["system"], row["config"], *(f"{row[name]:.2f}" for name in names)]
+            for names in [("first_call_s", "later_process_s")]
+            for row in rows
+            if row.get("first_call_s") is not None
+        ),
+    )
+
+
+def _choices(chosen: dict[str, Row]) -> str:
+    return table(
+        ["configuration", "settings", "held-out F", "trials"],
+        (
+            [
+                key,
+                ", ".join(f"{name} {value}" for name, value in entry["settings"].items()),
+                f"{entry['held_out_f']:.2f}",
+                str(len(entry["trials"])),
+            ]
+            for key, entry in chosen.items()
+            if "settings" in entry
+        ),
+    )
+
+
+def _growth(rows: list[Row]) -> str:
+    head = ["over", "system", "points", *(f"exponent of {name}" for name in MEASURES)]
+    return table(
+        head,
+        (
+            [
+                line["curve"],
+                f"{line['system']} {line['config']}",
+                str(line["points"]),
+                *(f"{line[name]:.2f}" for name in MEASURES),
+            ]
+            for line in exponents(rows)
+        ),
+    )
+
+
+def write(results: Path) -> list[Path]:
+    """Write the report and the plots that the results allow; the files written."""
+    peers = load(results / "peers.json") or []
+    growth = load(results / "growth.json") or []
+    chosen = load(results / "chosen.json") or {}
+    path = results / "report.md"
+    text = report(peers, growth, chosen)
+    written = [path]
+    if find_spec("matplotlib"):
+        from benchmarks import plots
+
+        if peers:
+            written.append(plots.peers(peers, results / "peers.svg"))
+        if growth:
+            written.append(plots.growth(growth, results / "growth.svg"))
+        for plot in written[1:]:
+            text += f"\n![{plot.stem}]({plot.name})\n"
+    results.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return written

@@ -1,0 +1,352 @@
+"""Columns and features as arrays for the compiled engine.
+
+Column values become integers by one dictionary for each column; base features are computed once
+for each distinct value. A value that learning never saw gets a number that no weight has seen.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+
+from laso.engine.layout import Array, Corpus
+from laso.errors import BadData, BadTemplate
+from laso.features.base import computed
+from laso.features.inputs import Column, Columns, Data, Factor, Features, place, short, string_keys
+from laso.features.templates import LABEL, Template
+from laso.tasks.tagging import LABEL_ATOM, UNKNOWN, Constraints, Program, make_spec
+
+MOST_FEATURES = 2**31 - 1  # items are 32 bits wide
+
+
+@dataclass
+class View:
+    """A column of items: base features of an input column, as numbers."""
+
+    column: int
+    bases: tuple[str, ...]
+    ids: dict[str, int] = field(default_factory=dict)
+    of_value: Array = field(default_factory=lambda: np.zeros(0, np.int32))  # for each known value
+
+    def grow(self, values: Sequence[str]) -> None:
+        """Number the base features of new values of the column."""
+        ids = self.ids
+        new = [ids.setdefault(v, len(ids)) for v in computed(self.bases, values)]
+        self.of_value = np.concatenate([self.of_value, np.array(new, np.int32)])
+
+    def encode(self, codes: Array, unknown: Sequence[str]) -> Array:
+        """The numbers for codes of values, of which those beyond the known are ``unknown``."""
+        numbers = self.of_value
+        if unknown:
+            others = [self.ids.get(v, UNKNOWN) for v in computed(self.bases, unknown)]
+            numbers = np.concatenate([numbers, np.array(others, np.int32)])
+        return np.asarray(numbers[codes])
+
+    def checksum(self) -> int:
+        """Changes with the base features of the values known."""
+        return zlib.crc32("\0".join(self.ids).encode("utf-8", "surrogatepass"))
+
+
+@dataclass
+class Encoder:
+    """Makes a corpus of sentences: the dictionaries that learning filled."""
+
+    templates: tuple[Template, ...]
+    names: tuple[str, ...]  # of the columns; none if tokens have features of their own
+    labels: tuple[str, ...]
+    constraints: Constraints | None = None
+    width: int = -1  # of matrices
+    vocabularies: dict[int, dict[str, int]] = field(default_factory=dict)
+    views: dict[tuple[int, tuple[str, ...]], View] = field(default_factory=dict)
+    _specs: dict[Any, Array] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        for template in self.templates:
+            for atom in template.atoms:
+                if atom.column != LABEL:
+                    column = self._column(template, atom.column)
+                    self.vocabularies.setdefault(column, {})
+                    self.views.setdefault((column, atom.bases), View(column, atom.bases))
+
+    def _column(self, template: Template, column: str) -> int:
+        if column in self.names:
+            return self.names.index(column)
+        if column.isdigit() and int(column) < len(self.names):
+            return int(column)
+        if not self.names:
+            raise BadTemplate(
+                f"template {str(template)!r}: found the column {column!r}, but the tokens have "
+                "features of their own: expected labels and bias only (columns are given as tuples)"
+            )
+        raise BadTemplate(
+            f"template {str(template)!r}: found the column {column!r}, expected one of "
+            f"{', '.join(self.names)} or a number below {len(self.names)}"
+        )
+
+    @cached_property
+    def program(self) -> Program:
+        """The templates as numbers."""
+        items = {key: i for i, key in enumerate(self.views)}
+        ids = string_keys([template.identity for template in self.templates]).tolist()
+        return [
+            (
+                key,
+                [
+                    (LABEL_ATOM, atom.offset)
+                    if atom.column == LABEL
+                    else (items[self._column(template, atom.column), atom.bases], atom.offset)
+                    for atom in template.atoms
+                ],
+            )
+            for key, template in zip(ids, self.templates, strict=True)
+        ]
+
+    def grow(self, data: Data) -> None:
+        """Learn the values of the columns."""
+        if isinstance(data, Features):
+            return
+        self._check_columns(data)
+        for column, known in self.vocabularies.items():
+            self.learn_values(column, _new_values(data.columns[column], known, data.lengths))
+
+    def learn_values(self, column: int, values: Sequence[str]) -> None:
+        """Number new values of a column and their base features, in their order."""
+        known = self.vocabularies[column]
+        for value in values:
+            known[value] = len(known)
+        for view in self.views.values():
+            if view.column == column:
+                view.grow(values)
+
+    def corpus(self, data: Data, wanted: Array | None = None) -> Corpus:
+        """The arrays for the engine; ``wanted`` are the labels of all tokens, -1 for unknown."""
+        lengths = data.lengths
+        self._check_lengths(lengths)
+        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        n = int(starts[-1])
+        pool, values = np.zeros(0, np.int64), np.zeros(0, np.float32)
+        lists = (-1, 0)
+        if isinstance(data, Features):
+            items, lists = self._list_items(data)
+            pool = data.keys
+            values = np.zeros(0, np.float32) if data.values is None else data.values
+        else:
+            items = self._column_items(data, n)
+        sets = None
+        if wanted is None:
+            outputs = np.full(n, -1, np.int32)
+        else:
+            outputs, sets = self._outputs(wanted, starts)
+        spec = self._spec(int(lengths.max(initial=1)), lists, sets)
+        return Corpus(items, starts, pool, values, spec, outputs, starts)
+
+    def _spec(self, longest: int, lists: tuple[int, int], sets: Array | None) -> Array:
+        """The problem's constants; the same array again where it can be, for short calls."""
+        # Powers of two, so that few differ; more room than needed does no harm.
+        room = 1 << longest.bit_length() if self.constraints is not None else 1
+        lists = (lists[0], 1 << lists[1].bit_length())
+        if sets is None and (room, lists) in self._specs:
+            return self._specs[room, lists]
+        spec = make_spec(
+            len(self.labels),
+            self.program,
+            constraints=self.constraints,
+            longest=room,
+            sets=sets,
+            lists=lists,
+        )
+        if sets is None:
+            self._specs[room, lists] = spec
+        return spec
+
+    def _column_items(self, data: Columns, n: int) -> Array:
+        # An engine whose items have no columns could not tell how many there are.
+        items = np.zeros((n, max(1, len(self.views))), np.int32)
+        if n:
+            self._check_columns(data)
+            coded = {
+                column: _coded(data.columns[column], known, data.lengths)
+                for column, known in self.vocabularies.items()
+            }
+            for i, view in enumerate(self.views.values()):
+                items[:, i] = view.encode(*coded[view.column])
+        return items
+
+    def _check_columns(self, data: Columns) -> None:
+        if len(data.columns) != len(self.names):
+            expected = f"{len(self.names)}" if self.names else "tokens with features of their own"
+            raise BadData(f"found {len(data.columns)} columns, expected {expected}")
+
+    def _list_items(self, data: Features) -> tuple[Array, tuple[int, int]]:
+        if self.names:
+            raise BadData(
+                f"found tokens with features of their own, expected {len(self.names)} columns"
+            )
+        if data.width != self.width and len(data.counts):
+            found = f"a matrix of {data.width} columns" if data.width >= 0 else "feature names"
+            expected = f"a matrix of {self.width} columns" if self.width >= 0 else "feature names"
+            raise BadData(f"found {found}, expected {expected}")
+        ends = np.cumsum(data.counts)
+        if len(ends) and ends[-1] > MOST_FEATURES:
+            raise BadData(f"found {ends[-1]} features, expected at most {MOST_FEATURES}")
+        items = np.stack([ends - data.counts, ends], axis=1).astype(np.int32)
+        return items, (0, int(data.counts.max(initial=0)))
+
+    def _check_lengths(self, lengths: Array) -> None:
+        if self.constraints is None:
+            return
+        for length in np.unique(lengths).tolist():
+            if not self.constraints.possible(length):
+                raise BadData(
+                    f"sentence {int(np.argmax(lengths == length)) + 1}: no {length} labels in a "
+                    "row keep the constraints"
+                )
+
+    def _outputs(self, wanted: Array, starts: Array) -> tuple[Array, Array | None]:
+        """The labels wanted, with sets of good labels where constraints narrow an unknown one."""
+        outputs = wanted.astype(np.int32)
+        if self.constraints is None:
+            return outputs, None
+        self._check_labels(wanted, starts)
+        sets: dict[bytes, int] = {}
+        rows: list[Array] = []
+        unknown = np.flatnonzero(wanted < 0)
+        for i in np.unique(np.searchsorted(starts, unknown, side="right") - 1).tolist():
+            inside = slice(starts[i], starts[i + 1])
+            good = self.constraints.good_sets(wanted[inside])
+            if good is None:
+                raise BadData(
+                    f"sentence {i + 1}: no labels between those known keep the constraints"
+                )
+            for j in np.flatnonzero(wanted[inside] < 0).tolist():
+                if not good[j].all():
+                    number = sets.setdefault(good[j].tobytes(), len(sets))
+                    if number == len(rows):
+                        rows.append(good[j])
+                    outputs[starts[i] + j] = -2 - number
+        return outputs, np.array(rows) if rows else None
+
+    def _check_labels(self, wanted: Array, starts: Array) -> None:
+        assert self.constraints is not None
+        if not len(wanted):
+            return
+        lengths = np.diff(starts)
+        before = np.concatenate([[-1], wanted[:-1]])
+        firsts = starts[:-1][lengths > 0]
+        before[firsts] = -1
+        known = (wanted >= 0) & (before >= 0)
+        known[firsts] = wanted[firsts] >= 0
+        bad = known & (self.constraints.follow[before + 1, wanted] == 0)
+        if bad.any():
+            i = int(np.argmax(bad))
+            after = self.labels[before[i]] if before[i] >= 0 else "the beginning"
+            raise BadData(
+                f"{place(lengths, i)}: found the label {self.labels[wanted[i]]} after {after}, "
+                "which the constraints forbid"
+            )
+        lasts = starts[1:][lengths > 0] - 1
+        bad_ends = (wanted[lasts] >= 0) & (self.constraints.end[wanted[lasts]] == 0)
+        if bad_ends.any():
+            i = int(lasts[np.argmax(bad_ends)])
+            raise BadData(
+                f"{place(lengths, i)}: found the label {self.labels[wanted[i]]} at the end, "
+                "which the constraints forbid"
+            )
+
+
+def _new_values(column: Column, known: Mapping[str, int], lengths: Array) -> list[str]:
+    values = column.values if isinstance(column, Factor) else dict.fromkeys(column)
+    new = [value for value in values if value not in known]
+    if not isinstance(column, Factor):
+        _check_strings(new, column, lengths)
+    return new
+
+
+def _check_strings(values: Iterable[Any], column: Sequence[Any], lengths: Array) -> None:
+    for value in values:
+        if not isinstance(value, str):
+            raise BadData(
+                f"{place(lengths, list(column).index(value))}: found {short(value)} in a column, "
+                "expected a string"
+            )
+
+
+def _coded(column: Column, known: Mapping[str, int], lengths: Array) -> tuple[Array, list[str]]:
+    """Numbers for a column: those of known values, then those of unknown ones, which it lists."""
+    n = len(known)
+    if isinstance(column, Factor):
+        numbers = [known.get(value, -1) for value in column.values]
+        unknown = [v for v, number in zip(column.values, numbers, strict=True) if number < 0]
+        of_value = np.array(numbers, np.int32)
+        of_value[of_value < 0] = np.arange(n, n + len(unknown))
+        return of_value[column.codes], unknown
+    codes = np.fromiter(map(known.get, column, repeat(-1)), np.int32, len(column))
+    new: dict[str, int] = {}
+    for i in np.flatnonzero(codes < 0).tolist():
+        codes[i] = n + new.setdefault(column[i], len(new))
+    _check_strings(new, column, lengths)
+    return codes, list(new)
+
+
+def distinct_labels(column: Column, lengths: Array) -> list[str]:
+    """The labels that occur, sorted; None stands for an unknown one."""
+    if isinstance(column, Factor):
+        return sorted(column.values)
+    labels = [label for label in dict.fromkeys(column) if label is not None]
+    for label in labels:
+        if not isinstance(label, str):
+            where = place(lengths, list(column).index(label))
+            raise BadData(f"{where}: found the label {short(label)}, expected a string or None")
+    return sorted(labels)
+
+
+def label_numbers(column: Column, labels: Sequence[str], lengths: Array) -> Array:
+    """The labels of all tokens as numbers, -1 for None."""
+    number: dict[Any, int] = {label: i for i, label in enumerate(labels)}
+    number[None] = -1
+    if isinstance(column, Factor):
+        of_value = np.array([number.get(value, -2) for value in column.values], np.int32)
+        codes = of_value[column.codes]
+    else:
+        codes = np.fromiter(map(number.get, column, repeat(-2)), np.int32, len(column))
+    if len(codes) and codes.min() < -1:
+        i = int(np.argmin(codes))
+        found = column.values[column.codes[i]] if isinstance(column, Factor) else column[i]
+        raise BadData(
+            f"{place(lengths, i)}: found the label {found!r}, which learning has not seen; "
+            f"expected one of {', '.join(labels)}"
+        )
+    return codes
+
+
+def taken(corpus: Corpus, chosen: Array) -> Corpus:
+    """The corpus of some of the sentences."""
+    lengths = np.diff(corpus.starts)[chosen]
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    rows = np.repeat(corpus.starts[chosen] - starts[:-1], lengths) + np.arange(starts[-1])
+    return corpus._replace(
+        items=corpus.items[rows],
+        starts=starts,
+        outputs=corpus.outputs[rows],
+        output_starts=starts,
+    )
+
+
+def packed_strings(strings: Sequence[str]) -> Array:
+    """Strings as bytes, for a model file."""
+    return np.frombuffer(json.dumps(strings, separators=(",", ":")).encode("ascii"), np.uint8)
+
+
+def unpacked_strings(stored: Array) -> list[str]:
+    """What ``packed_strings`` packed."""
+    strings = json.loads(stored.tobytes().decode("ascii"))
+    if not isinstance(strings, list) or not set(map(type, strings)) <= {str}:
+        raise ValueError("found something else than a list of strings")
+    return strings

@@ -1,0 +1,376 @@
+"""Model files: one safetensors file whose metadata is a JSON header; loading never runs code.
+
+The header has the format's version, the task, the configuration and the digest of the whole file
+(with zeros in its own place), so that a damaged or truncated file is noticed before it is used.
+Tensors are zlib-compressed bytes; the header says what each of them holds. Queue, update and
+strategy are described by name and parameters, and only names known here are made again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import secrets
+import struct
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.numpy
+from safetensors import SafetensorError
+
+from laso import queues, updates
+from laso.engine import layout as at
+from laso.engine.layout import Array, Table
+from laso.engine.machine import placed
+from laso.engine.options import own_key
+from laso.errors import BadModel, LasoError
+from laso.learn import early, laso, max_violation, standard
+
+FORMAT = 1
+LARGEST_HEADER = 100_000_000
+LARGEST_RATIO = 1100  # zlib makes nothing smaller than that
+DTYPES = {"|u1", "|i1", "<u2", "<u4", "<u8", "<i8", "<f2", "<f4", "<f8"}
+_DIGEST = re.compile(rb'\\"digest\\":\\"([0-9a-f]{32})\\"')
+
+Header = dict[str, Any]
+Tensors = dict[str, Array]
+
+# --------------------------------------------------------------------------- the file
+
+
+def write_file(path: str | os.PathLike[str], header: Header, tensors: Tensors) -> int:
+    """Write a model file in one step, so that nobody ever sees half of one; its size in bytes."""
+    from laso import __version__
+
+    arrays = {name: [t.dtype.str, len(t)] for name, t in tensors.items()}
+    full = {
+        "digest": "0" * 32,
+        "format": FORMAT,
+        "library": f"laso {__version__}",
+        **header,
+        "arrays": arrays,
+    }
+    data = safetensors.numpy.save(
+        {name: _squeezed(tensor) for name, tensor in tensors.items()},
+        {"laso": json.dumps(full, separators=(",", ":"), allow_nan=False)},
+    )
+    place = _DIGEST.search(data)
+    assert place is not None
+    data = data[: place.start(1)] + _digest(data) + data[place.end(1) :]
+    _write_whole(Path(path), data)
+    return len(data)
+
+
+def read_file(path: str | os.PathLike[str], task: str) -> tuple[Header, Tensors]:
+    """Header and tensors of a model file, after all that can be checked has been."""
+    data = Path(path).read_bytes()
+    with reading(path):
+        size = struct.unpack("<Q", data[:8])[0] if len(data) >= 8 else LARGEST_HEADER
+        place = _DIGEST.search(data, 8, 8 + min(size, LARGEST_HEADER))
+        if place is None:
+            raise BadModel("it is no model file of laso")
+        found = place[1]
+        if _digest(data[: place.start(1)] + b"0" * 32 + data[place.end(1) :]) != found:
+            raise BadModel("it is damaged or cut short: its digest differs")
+        stored = safetensors.numpy.load(data)
+        header = json.loads(json.loads(data[8 : 8 + size])["__metadata__"]["laso"])
+        if header["format"] != FORMAT:
+            raise BadModel(f"found format {header['format']!r}, expected {FORMAT}")
+        if header["task"] != task:
+            raise BadModel(f"found a model for {header['task']!r}, expected {task!r}")
+        if set(stored) != set(header["arrays"]):
+            raise BadModel("its tensors are not those that its header names")
+        tensors = {
+            name: _unsqueezed(stored[name], dtype, size)
+            for name, (dtype, size) in header["arrays"].items()
+        }
+    return header, tensors
+
+
+@contextlib.contextmanager
+def reading(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Whatever is found wrong inside is one clear error about the file."""
+    try:
+        yield
+    except (
+        ArithmeticError,
+        AttributeError,
+        LasoError,
+        LookupError,
+        MemoryError,
+        RecursionError,
+        SafetensorError,
+        TypeError,
+        ValueError,
+        struct.error,
+        zlib.error,
+    ) as error:
+        raise BadModel(f"{os.fspath(path)} cannot be loaded: {error}") from error
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=16).hexdigest().encode()
+
+
+def _write_whole(path: Path, data: bytes) -> None:
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    try:
+        with beside.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+    with contextlib.suppress(OSError):  # not every system lets a folder be opened
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _squeezed(array: Array) -> Array:
+    """Compressed bytes: all first bytes, then all second bytes, for these are alike."""
+    if array.dtype.str not in DTYPES or array.ndim != 1:
+        raise ValueError(f"cannot store an array of {array.dtype} with {array.ndim} dimensions")
+    planes = np.ascontiguousarray(array).view(np.uint8).reshape(len(array), array.itemsize).T
+    return np.frombuffer(zlib.compress(planes.tobytes(), 6), np.uint8)
+
+
+def _unsqueezed(stored: Array, dtype: str, size: int) -> Array:
+    if dtype not in DTYPES or type(size) is not int or size < 0:
+        raise BadModel(f"found an array of {size!r} times {dtype!r}")
+    if stored.dtype != np.uint8 or stored.ndim != 1:
+        raise BadModel("its tensors are not plain bytes")
+    kind = np.dtype(dtype)
+    expected = size * kind.itemsize
+    if expected > LARGEST_RATIO * len(stored):
+        raise BadModel(f"found {len(stored)} bytes for an array of {expected}")
+    inflate = zlib.decompressobj()
+    raw = inflate.decompress(stored.tobytes(), expected + 1)
+    if len(raw) != expected or not inflate.eof:
+        raise BadModel(f"found an array of {len(raw)} bytes, expected {expected}")
+    planes = np.frombuffer(raw, np.uint8).reshape(kind.itemsize, size)
+    return np.ascontiguousarray(planes.T).reshape(-1).view(kind)
+
+
+# --------------------------------------------------------------------------- weights
+
+PACKINGS = ("float32", "float16", "int8")
+
+
+def packed(table: Table) -> Table:
+    """The table that only scores: without rows that are all zero, the fullest rows first.
+
+    Common features have weights for many labels: side by side they share the processor's cache.
+    """
+    keys, rows = stored_rows(table)
+    return _fullest_first(keys, table.v[rows], int(table.ints[at.BITS]))
+
+
+def _fullest_first(keys: Array, v: Array, bits: int) -> Table:
+    """A table of rows in the order of their keys."""
+    filled = np.count_nonzero(v, axis=1)
+    order = np.argsort(-filled, kind="stable")[: np.count_nonzero(filled)]
+    return table_of(keys[order], v[order], bits=bits)
+
+
+def stored_rows(table: Table) -> tuple[Array, Array]:
+    """The keys of a table, sorted, and the row of each."""
+    entries = table.slots[table.slots[:, 1] != 0]
+    entries = entries[entries[:, 1] <= len(table.v)]
+    entries = entries[np.argsort(entries[:, 0].view(np.uint64), kind="stable")]
+    return entries[:, 0], entries[:, 1] - 1
+
+
+def table_of(keys: Array, v: Array, *, u: Array | None = None, bits: int = 0) -> Table:
+    """A table of given rows; with ``u``, one to go on learning with."""
+    n = len(keys)
+    slots = placed(np.stack([keys, np.arange(1, n + 1)], axis=1), 1 << (3 * n // 2).bit_length())
+    return Table(
+        slots,
+        np.ascontiguousarray(v),
+        v[:0].copy() if u is None else u,
+        np.full(0 if u is None else n, -1, np.int64),
+        np.array([n, 1, 0, bits], np.int64),
+        np.array([1.0, 0.0, 0.0, 0.0]),
+    )
+
+
+def pack_weights(table: Table, packing: str | None) -> Tensors:
+    """The weights as tensors: sorted keys, and the weights that are not zero; None: unchanged."""
+    if packing is not None and packing not in PACKINGS:
+        raise ValueError(f"weights must be None or {', '.join(PACKINGS)}, found {packing!r}")
+    keys, rows = stored_rows(table)
+    v = table.v[rows]
+    scales: Tensors = {}
+    if packing in ("float32", "float16"):
+        most = np.finfo(packing).max
+        v = np.clip(v, -most, most).astype(packing)
+    elif packing == "int8":
+        # One scale a row: a weight's error is then small beside the row's largest.
+        largest = np.abs(v).max(axis=1, initial=0)
+        scale = np.minimum(largest / 127, np.finfo(np.float16).max).astype(np.float16)
+        scale = np.maximum(scale, np.finfo(np.float16).smallest_subnormal)
+        v = np.clip(np.rint(v / scale[:, None].astype(np.float64)), -127, 127).astype(np.int8)
+        scales = {"scales": scale}
+    tensors = sparse(v)
+    return {"keys": _gaps(keys), **scales, **tensors}
+
+
+def unpack_weights(tensors: Mapping[str, Array], n_labels: int, dtype: Any, bits: int) -> Table:
+    """The table that ``pack_weights`` took apart, packed."""
+    keys = _summed(tensors["keys"])
+    v = dense(tensors, len(keys), n_labels).astype(dtype)
+    if "scales" in tensors:
+        if tensors["scales"].shape != (len(keys),):
+            raise BadModel("its rows and their scales are not equally many")
+        v *= tensors["scales"][:, None].astype(dtype)
+    check_finite(v)
+    return _fullest_first(keys, v, bits)
+
+
+def sparse(v: Array, prefix: str = "") -> Tensors:
+    """A matrix of few non-zeros as how many each row has, their columns, and their values."""
+    rows, columns = np.nonzero(v)
+    kind = "|u1" if v.shape[1] <= 256 else "<u4"
+    counts = np.bincount(rows, minlength=len(v))
+    return {
+        f"{prefix}counts": counts.astype("|u1" if v.shape[1] < 256 else "<u4"),
+        f"{prefix}labels": columns.astype(kind),
+        f"{prefix}values": v[rows, columns].astype(v.dtype.newbyteorder("<")),
+    }
+
+
+def dense(tensors: Mapping[str, Array], n_rows: int, n_columns: int, prefix: str = "") -> Array:
+    """The matrix that ``sparse`` took apart."""
+    counts, columns, values = (tensors[prefix + name] for name in ("counts", "labels", "values"))
+    if len(counts) != n_rows or counts.sum(dtype=np.int64) != len(columns):
+        raise BadModel("the rows of its weights do not add up")
+    if len(columns) != len(values) or (columns >= n_columns).any():
+        raise BadModel(f"found weights for other labels than its {n_columns}")
+    v = np.zeros((n_rows, n_columns), values.dtype)
+    v[np.repeat(np.arange(n_rows), counts), columns] = values
+    return v
+
+
+def check_finite(array: Array) -> None:
+    """Weights must be finite numbers."""
+    if not np.isfinite(array).all():
+        raise BadModel("found weights that are no finite numbers")
+
+
+def _gaps(keys: Array) -> Array:
+    """Sorted keys as differences, whose first bytes are mostly zero."""
+    return np.diff(keys.view(np.uint64), prepend=np.uint64(0)).astype("<u8")
+
+
+def _summed(gaps: Array) -> Array:
+    if gaps.dtype != np.dtype("<u8") or (gaps[1:] == 0).any():
+        raise BadModel("found a key twice")
+    keys = np.cumsum(gaps.astype(np.uint64), dtype=np.uint64)
+    if (keys[1:] < keys[:-1]).any():
+        raise BadModel("found keys out of order")
+    return keys.view(np.int64)
+
+
+def pack_learning(table: Table) -> Tensors:
+    """A table in the midst of learning: every row, the running sums and the counters."""
+    keys, rows = stored_rows(table)
+    return {
+        "learning.keys": _gaps(keys),
+        **sparse(table.v[rows], "learning.v."),
+        **sparse(table.u[rows], "learning.u."),
+        "learning.ints": table.ints.astype("<i8"),
+        "learning.reals": table.reals.astype("<f8"),
+    }
+
+
+def unpack_learning(tensors: Mapping[str, Array], n_labels: int, dtype: Any) -> Table:
+    """The table that ``pack_learning`` took apart."""
+    keys = _summed(tensors["learning.keys"])
+    v = dense(tensors, len(keys), n_labels, "learning.v.")
+    u = dense(tensors, len(keys), n_labels, "learning.u.")
+    ints, reals = tensors["learning.ints"].astype(np.int64), tensors["learning.reals"].copy()
+    if v.dtype != dtype or u.dtype != dtype or ints.shape != (4,) or reals.shape != (4,):
+        raise BadModel("the state of its training is not of the right shape")
+    for array in (v, u, reals):
+        check_finite(array)
+    if ints[at.GENERATION] < 1 or ints[at.TICKS] < 0 or not 0 <= ints[at.BITS] < 63:
+        raise BadModel("the counters of its training are out of range")
+    ints[at.ROWS] = len(keys)
+    return table_of(keys, v, u=u)._replace(ints=ints, reals=reals)
+
+
+# --------------------------------------------------------------------------- names for functions
+
+KNOWN: dict[str, Any] = {
+    thing.__name__: thing
+    for thing in (
+        queues.Beam,
+        queues.Ranking,
+        queues.depth,
+        queues.total_score,
+        queues.path_component,
+        own_key,
+        updates.Perceptron,
+        updates.Alma,
+        updates.PassiveAggressive,
+        updates.uniform,
+        updates.loss_proportional,
+        updates.worst,
+        laso,
+        early,
+        standard,
+        max_violation,
+    )
+}
+
+
+def described(thing: Any) -> Any:
+    """A queue, update, strategy or plain value as JSON, by name and parameters."""
+    if thing is None or isinstance(thing, (bool, int, float, str)):
+        return thing
+    if isinstance(thing, Sequence):
+        return [described(each) for each in thing]
+    if isinstance(thing, partial) and not thing.args:
+        return {"make": _name(thing.func), "with": _each(thing.keywords)}
+    if is_dataclass(thing) and not isinstance(thing, type):
+        given = {each.name: getattr(thing, each.name) for each in fields(thing)}
+        return {"make": _name(type(thing)), "with": _each(given)}
+    return {"name": _name(thing)}
+
+
+def restored(description: Any) -> Any:
+    """What ``described`` described."""
+    if isinstance(description, list):
+        return [restored(each) for each in description]
+    if not isinstance(description, dict):
+        return description
+    if "name" in description:
+        return KNOWN[description["name"]]
+    make: Any = KNOWN[description["make"]]
+    given = {name: restored(value) for name, value in description["with"].items()}
+    rule = make in (updates.Perceptron, updates.Alma, updates.PassiveAggressive)
+    return make(**given) if rule else partial(make, **given)
+
+
+def _each(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: described(value) for name, value in given.items()}
+
+
+def _name(thing: Any) -> str:
+    name = getattr(thing, "__name__", "")
+    if KNOWN.get(name) is not thing:
+        raise ValueError(f"found {thing!r}, which cannot be saved; known are {', '.join(KNOWN)}")
+    return str(name)

@@ -1,0 +1,284 @@
+"""Inputs for the compiled engine: tasks, strategies that draw corpora for them, and a fourth task.
+
+The three tasks of the library have goals at one depth only, and a key that is the depth or none.
+``Segmenting`` has neither, and many good paths, so that every part of the agenda is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from laso.engine.hashing import mix
+from laso.engine.layout import CELLS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS, Corpus
+from laso.engine.problem import CompiledProblem
+from laso.tasks import parsing, tagging
+from laso.tasks.clustering import Clustering
+from laso.tasks.parsing import ROOT, Parsing
+from laso.tasks.tagging import Tagging
+
+MAX_LENGTH = 5
+FREE, INSIDE = -2, -1  # in the outputs of Segmenting
+LONGEST = 3
+
+
+class Segmenting(CompiledProblem):
+    """Cut a sequence into labelled segments of at most three items.
+
+    Validity   a segment ends within the sequence; the longest may not have label 1
+    Goodness   it begins, ends and is labelled as wanted, where something is wanted
+    Action     go on behind the segment
+    """
+
+    @staticmethod
+    def limits(x, out):
+        n = x.items.shape[0]
+        out[STATE_SIZE] = 2
+        out[MAX_GROUPS] = LONGEST
+        out[MAX_FEATURES] = 3 + LONGEST
+        out[CELLS] = LONGEST * n
+        out[STEPS] = n
+
+    @staticmethod
+    def initial(x, state):
+        state[0] = 0
+        state[1] = -1
+
+    @staticmethod
+    def groups(x, state, out):
+        n = min(LONGEST, x.items.shape[0] - state[0])
+        for i in range(n):
+            out[i] = n - i  # long segments first, so that groups are not their own indices
+        return n
+
+    @staticmethod
+    def cell(x, state, group):
+        return LONGEST * state[0] + group - 1
+
+    @staticmethod
+    def shared(x, state, group, out):
+        key = 7
+        for i in range(group):
+            out.keys[i] = mix(mix(1, i), x.items[state[0] + i, 0])
+            key = mix(key, x.items[state[0] + i, 0])
+        out.keys[group] = key
+        return group + 1
+
+    @staticmethod
+    def features(x, state, group, out):
+        out.keys[0] = mix(2, state[1])
+        out.keys[1] = mix(mix(3, state[1]), group)
+        return 2
+
+    @staticmethod
+    def allowed(x, state, group, label):
+        return group < LONGEST or label != 1
+
+    @staticmethod
+    def apply(x, state, group, label, new):
+        new[0] = state[0] + group
+        new[1] = label
+
+    @staticmethod
+    def is_goal(x, state):
+        return state[0] == x.items.shape[0]
+
+    @staticmethod
+    def is_good(x, y, state, group, label):
+        end = state[0] + group
+        for i in range(state[0] + 1, end):
+            if y[i] >= 0:
+                return False
+        if end < x.items.shape[0] and y[end] == INSIDE:
+            return False
+        return y[state[0]] == FREE or y[state[0]] == label
+
+    @staticmethod
+    def loss(x, y, state, group, label, was_good, good):
+        return 0.0 if good else 0.5 * group
+
+    @staticmethod
+    def key(x, state, group, label):
+        return state[0] + group
+
+
+@dataclass(frozen=True)
+class Task:
+    """A problem, the number of its labels, and inputs for it."""
+
+    problem: type[CompiledProblem]
+    n_labels: int
+    corpora: st.SearchStrategy[Corpus]
+    keyed: bool
+
+    def __repr__(self) -> str:
+        return self.problem.__name__
+
+
+def corpus_of(
+    rows: Sequence[Sequence[Any]],
+    outputs: Sequence[Sequence[int]],
+    spec: Any,
+    *,
+    columns: int = 1,
+    pool: Sequence[int] = (),
+    values: Sequence[float] = (),
+) -> Corpus:
+    """Inputs (a list of rows of numbers each) and outputs end to end."""
+    flat = [row for one in rows for row in one]
+    return Corpus(
+        np.array(flat, np.int32).reshape(len(flat), columns),
+        _starts(rows),
+        np.array(pool, np.int64),
+        np.array(values, np.float32),
+        np.array(spec, np.int64),
+        np.array([y for one in outputs for y in one], np.int32),
+        _starts(outputs),
+    )
+
+
+def _starts(parts: Sequence[Sequence[Any]]) -> Any:
+    return np.cumsum([0, *map(len, parts)]).astype(np.int64)
+
+
+def lengths(most: int = MAX_LENGTH) -> st.SearchStrategy[list[int]]:
+    return st.lists(st.integers(0, most), min_size=1, max_size=3)
+
+
+def _rows(draw: Callable[..., Any], sizes: list[int], columns: int = 1, kinds: int = 5) -> Any:
+    number = st.integers(0, kinds - 1)
+    return [[[draw(number) for _ in range(columns)] for _ in range(n)] for n in sizes]
+
+
+# Tagging: templates with and without label atoms, lists of features, constraints, unknown labels.
+
+N_TAGS = 3
+
+
+@st.composite
+def tagging_corpora(draw: Any, *, unique: bool = True) -> Corpus:
+    """``unique``: no word has one feature twice."""
+    word = st.tuples(st.integers(0, 1), st.integers(-1, 1))
+    label = st.tuples(st.just(tagging.LABEL_ATOM), st.integers(-2, -1))
+    templates = draw(st.lists(st.lists(word | label, min_size=1, max_size=2), max_size=4))
+    rows = _rows(draw, draw(lengths()), columns=2, kinds=4)
+    pool: list[int] = []
+    for columns in (columns for words in rows for columns in words):
+        own = draw(st.lists(st.integers(0, 6), max_size=2, unique=unique))
+        columns += [len(pool), len(pool) + len(own)]
+        pool += own
+    flags = st.lists(st.booleans(), min_size=N_TAGS, max_size=N_TAGS)
+    constraints = None
+    if draw(st.booleans()):
+        table = np.array([draw(flags) for _ in range(N_TAGS + 2)], np.int64)
+        table[:, 0] = 1  # so that every sentence has some labels
+        constraints = tagging.Constraints(table[:-1], table[-1])
+    sets: list[Any] = []
+    outputs = [_tags(draw, len(words), constraints, sets) for words in rows]
+    spec = tagging.make_spec(
+        N_TAGS,
+        [(100 + i, atoms) for i, atoms in enumerate([[(0, 0)], *templates])],
+        constraints=constraints,
+        longest=max(map(len, rows)),
+        sets=np.array(sets) if sets else None,
+        lists=draw(st.sampled_from([(-1, 0), (2, 2)])),
+    )
+    return corpus_of(rows, outputs, spec, columns=4, pool=pool)
+
+
+def _tags(
+    draw: Callable[..., Any], n: int, constraints: tagging.Constraints | None, sets: list[Any]
+) -> list[int]:
+    """Labels that the constraints allow, some of them not known."""
+    tags: list[int] = []
+    for i in range(n):
+        choices = np.ones(N_TAGS, bool)
+        if constraints is not None:
+            choices = constraints.follow[tags[-1] + 1 if tags else 0] > 0
+            if i == n - 1:
+                choices = choices & (constraints.end > 0)
+        tags.append(draw(st.sampled_from(np.flatnonzero(choices).tolist())))
+    wanted = np.array([draw(st.sampled_from([tag, tag, tag, -1])) for tag in tags], np.int64)
+    if constraints is not None:
+        good = constraints.good_sets(wanted)
+        assert good is not None
+        for i in np.flatnonzero(wanted < 0).tolist():
+            wanted[i] = -2 - len(sets)
+            sets.append(good[i])
+    return [int(tag) for tag in wanted]
+
+
+# Parsing: any projective tree.
+
+
+def projective(draw: Callable[..., Any], words: Sequence[int], head: int) -> dict[int, int]:
+    """A tree over neighbouring words whose root has the given head."""
+    if not words:
+        return {}
+    root = draw(st.integers(0, len(words) - 1))
+    heads = {words[root]: head}
+    for side in (words[:root], words[root + 1 :]):
+        while side:  # any number of subtrees on either side
+            cut = draw(st.integers(1, len(side)))
+            heads |= projective(draw, side[:cut], words[root])
+            side = side[cut:]
+    return heads
+
+
+@st.composite
+def parsing_corpora(draw: Any) -> Corpus:
+    sizes = draw(lengths(4))
+    rows = _rows(draw, sizes, columns=2)
+    outputs = []
+    for n in sizes:
+        heads = projective(draw, range(n), ROOT)
+        outputs.append([heads[i] for i in range(n)])
+    usual = parsing.usual_templates(2)
+    some = draw(st.lists(st.sampled_from(usual), min_size=1, max_size=5))
+    return corpus_of(rows, outputs, parsing.spec_for(some), columns=2)
+
+
+# Clustering: vectors of whole and half numbers, so that similarities are exact.
+
+
+@st.composite
+def clustering_corpora(draw: Any) -> Corpus:
+    sizes = draw(lengths(4))
+    dimension = draw(st.integers(0, 2))
+    rows = _rows(draw, sizes, columns=2, kinds=3)
+    values: list[float] = []
+    for items in rows:
+        for columns in items:
+            columns[0] = len(values)
+            values += [draw(st.integers(-2, 3)) / 2 for _ in range(dimension)]
+    outputs = [[draw(st.integers(0, 2)) for _ in range(n)] for n in sizes]
+    return corpus_of(rows, outputs, [dimension], columns=2, values=values)
+
+
+# Segmenting: wanted segments, some of which are not known.
+
+
+@st.composite
+def segmenting_corpora(draw: Any) -> Corpus:
+    sizes = draw(lengths())
+    outputs = []
+    for n in sizes:
+        y: list[int] = []
+        while len(y) < n:
+            length = draw(st.integers(1, min(LONGEST, n - len(y))))
+            label = draw(st.integers(0, 1)) if length < LONGEST else 0
+            y += [label, *[INSIDE] * (length - 1)]
+        outputs.append([draw(st.sampled_from([tag, tag, FREE])) for tag in y])
+    return corpus_of(_rows(draw, sizes), outputs, [0])
+
+
+TASKS = [
+    Task(Tagging, N_TAGS, tagging_corpora(), True),
+    Task(Parsing, parsing.N_LABELS, parsing_corpora(), True),
+    Task(Clustering, 1, clustering_corpora(), False),
+    Task(Segmenting, 2, segmenting_corpora(), True),
+]

@@ -1,0 +1,197 @@
+"""The reference engine beside the compiled one, step by step: the slow twin of the kernels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from hypothesis import assume
+
+from laso import (
+    alma,
+    beam,
+    bounded_best_first,
+    greedy,
+    loss_proportional,
+    max_violation,
+    passive_aggressive,
+    perceptron,
+    search,
+    uniform,
+    worst,
+)
+from laso.engine import layout as at
+from laso.engine.layout import Corpus, Run, Table
+from laso.engine.machine import Machine, all_of, as_names, averaged, new_table
+from laso.engine.options import options_for, own_key
+from laso.engine.reference import Reference, input_of, output_of
+from laso.problem import Node
+from laso.queues import MakeQueue, Queue, observed
+from laso.training import Rule, Strategy
+from laso.vectors import WeightVector
+from tests.engine_inputs import Task
+
+QUEUES: dict[str, MakeQueue] = {
+    "greedy": greedy(),
+    "beam 2": beam(2),
+    "beam 4": beam(4),
+    "beam 2 by key": beam(2, key=own_key),
+    "beam 4 by key": beam(4, key=own_key),
+    "best-first 1": bounded_best_first(1),
+    "best-first 2": bounded_best_first(2),
+    "best-first 4": bounded_best_first(4),
+}
+UPDATES: list[Any] = [
+    lambda weighting: perceptron(weighting=weighting),
+    lambda weighting: perceptron(weighting=weighting, margin=0.75),
+    lambda weighting: alma(weighting=weighting, alpha=0.5),
+    lambda weighting: alma(weighting=weighting, alpha=0.9),
+    lambda weighting: alma(weighting=weighting, alpha=1.0),
+    lambda weighting: alma(weighting=weighting, normalize_always=True),
+    lambda weighting: passive_aggressive(weighting=weighting),
+]
+WEIGHTINGS = [uniform, loss_proportional, worst]
+
+
+class Watched:
+    """A weight vector of the reference engine that notes the score of each node it values."""
+
+    def __init__(self, w: WeightVector):
+        self.w = w
+        self.scores: list[float] = []
+        g = w.g
+
+        def noted(node: Node) -> float:
+            value = g(node)
+            self.scores.append(value - (w.margin if node.good else 0.0))
+            return value
+
+        w.g = noted  # type: ignore[method-assign]
+
+
+class Twins:
+    """Both engines with the same task, queue, update and strategy.
+
+    They round alike, so that all numbers are the same to the last digit, unless a step has one
+    feature twice, which the reference engine multiplies and the compiled one adds. Give a
+    ``tolerance`` then; scores that are closer than that may come in any order, and the example
+    is dropped.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        corpus: Corpus,
+        queue: MakeQueue,
+        rule: Rule,
+        strategy: Strategy,
+        *,
+        tolerance: float = 0.0,
+    ) -> None:
+        self.task, self.corpus, self.queue = task, corpus, queue
+        self.rule, self.strategy, self.tolerance = rule, strategy, tolerance
+        self.machine = Machine(task.problem, options_for(task.problem, queue, rule, strategy))
+
+    def compare(self, *, passes: int = 2, hash_bits: int = 0) -> Table:
+        """Learn with both, example by example, then decode with both."""
+        n_labels, options = self.task.n_labels, self.machine.options
+        problem = Reference(self.task.problem, n_labels, hash_bits=hash_bits)
+        table = new_table(n_labels, margin=options.margin, dtype=np.float64, hash_bits=hash_bits)
+        run = self.machine.new_run(self.corpus, all_of(self.corpus), table)
+        watched = Watched(self.rule.start())
+        w = watched.w
+        for _ in range(passes):
+            for i in all_of(self.corpus):
+                before = w.k
+                seen = self._reference_learn(problem, int(i), watched)
+                table, run, wrong = self.machine.learn(self.corpus, np.array([i]), table, run)
+                self._same_nodes(seen, run)
+                assert table.ints[at.GENERATION] == w.k
+                assert wrong == (w.k != before)
+            self._same_weights(as_names(table), w)
+        self._same_weights(as_names(averaged(table)), w.averaged())
+        self._same_output(problem, table, watched)
+        self._same_output(problem, averaged(table), Watched(w.averaged()))
+        return table
+
+    def _reference_learn(
+        self, problem: Reference, i: int, watched: Watched
+    ) -> list[tuple[Node, Any]]:
+        seen: list[tuple[Node, Any]] = []
+
+        def keep(node: Node, rest: Queue) -> None:
+            seen.append((node, rest.measure(node)))
+
+        watched.scores.clear()
+        x, y = input_of(self.corpus, i), output_of(self.corpus, i)
+        queue = observed(self.queue, keep)
+        watched.w = self.strategy(problem, x, y, watched.w, queue, self.rule)
+        watched.w.tick()
+        self._drop_close(watched.scores)
+        if self.strategy is max_violation:
+            self._drop_close(violations(seen))
+        return seen
+
+    def _drop_close(self, scores: Sequence[float]) -> None:
+        """Equal scores are fine (the earlier node wins), but different ones must differ."""
+        gaps = np.diff(np.sort(scores)) if self.tolerance else np.zeros(0)
+        assume(not np.any((gaps > 0.0) & (gaps < self.tolerance)))
+
+    def _close(self, mine: Any, theirs: Any) -> bool:
+        if not self.tolerance:
+            return bool(np.array_equal(mine, theirs))
+        return np.allclose(mine, theirs, rtol=self.tolerance, atol=self.tolerance)
+
+    def _same_nodes(self, seen: list[tuple[Node, Any]], run: Run) -> None:
+        ints = run.ints[: run.meta[at.NODES]]
+        dequeued = np.flatnonzero(ints[:, at.ORDER] >= 0)
+        dequeued = dequeued[np.argsort(ints[dequeued, at.ORDER])]
+        assert [path(ints, n) for n in dequeued] == [node.operators for node, _ in seen]
+        for n, (node, measure) in zip(dequeued, seen, strict=True):
+            row = node.state.row
+            assert tuple(run.states[n, : len(row)].tolist()) == row
+            facts = (node.good, node.is_goal, node.depth, measure)
+            assert tuple(ints[n, [at.GOOD, at.GOAL, at.DEPTH, at.KEY]].tolist()) == facts
+        values = [(node.g, node.score, node.loss) for node, _ in seen]
+        assert self._close(run.reals[dequeued][:, [at.G, at.SCORE, at.LOSS]], values)
+
+    def _same_weights(self, mine: dict[Any, float], w: Any) -> None:
+        theirs = {name: value for name, value in w.weights.items() if value}
+        names = list({**mine, **theirs})
+        assert self._close(
+            [mine.get(name, 0.0) for name in names], [theirs.get(name, 0.0) for name in names]
+        )
+
+    def _same_output(self, problem: Reference, table: Table, watched: Watched) -> None:
+        steps, ends, scores = self.machine.decode(self.corpus, all_of(self.corpus), table)
+        starts = [0, *ends]
+        for i in all_of(self.corpus):
+            watched.scores.clear()
+            goal = search(problem, input_of(self.corpus, i), watched.w, self.queue)
+            self._drop_close(watched.scores)
+            assert goal is not None
+            assert list(map(tuple, steps[starts[i] : ends[i]].tolist())) == goal.operators
+            assert self._close(scores[i], goal.g)
+
+
+def path(ints: Any, node: Any) -> list[tuple[int, int]]:
+    """The operators (group, label) that lead to a node of the compiled engine."""
+    steps = []
+    while ints[node, at.PARENT] >= 0:
+        steps.append((int(ints[node, at.GROUP]), int(ints[node, at.LABEL])))
+        node = ints[node, at.PARENT]
+    return steps[::-1]
+
+
+def violations(seen: list[tuple[Node, Any]]) -> list[float]:
+    """What max_violation compares: best less best good, at each step of a search for each."""
+    second = [n for n, (node, _) in enumerate(seen) if node.parent is None][1:]
+    if not second:
+        return []
+    best: list[dict[Any, float]] = [{}, {}]
+    for n, (node, measure) in enumerate(seen):
+        scores = best[n >= second[0]]
+        scores[measure] = max(scores.get(measure, -math.inf), node.score)
+    return [score - best[1][m] for m, score in best[0].items() if m in best[1]]

@@ -1,0 +1,284 @@
+import json
+import math
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from benchmarks import corpus, growth, report, template, tune
+from benchmarks.__main__ import main
+from benchmarks.corpus import Files
+from benchmarks.jobs import Bench, Row, medians
+from benchmarks.run import MEASURES
+from benchmarks.systems import all_systems
+from laso.data import load_bundled, read_columns
+
+SENTENCE = [("He", "PRP", "B-NP"), ("ran", "VBD", "B-VP"), ("11:30|x", "CD", "B-NP")]
+MACHINE = {"system": "Linux", "cores": 2}
+# One configuration of each system that is quick to measure.
+CASES = [("python-crfsuite", "ap"), ("vowpalwabbit", "sequence"), ("laso", "beam 1")]
+
+
+def row(system, config, f, times, *, speed=1000.0, peak=100.0, size=1_000_000, **more):
+    read, features, train = times
+    return {
+        "system": system,
+        "config": config,
+        "corpus": "toy",
+        "versions": {system: "1.0"},
+        "machine": MACHINE,
+        "read_s": read,
+        "features_s": features,
+        "train_s": train,
+        "tokens_per_s": speed,
+        "peak_mb": peak,
+        "model_bytes": size,
+        "f": f,
+        "runs": [{}, {}, {}],
+        "chosen_on_held_out": config != "beam 1",
+        **more,
+    }
+
+
+GOLDEN = [
+    row("python-crfsuite", "ap", 93.0, (0.5, 1.5, 8.0), peak=200.0, size=4_000_000),
+    row("python-crfsuite", "pa", 93.2, (0.5, 1.5, 18.0), peak=220.0, size=5_000_000),
+    row("python-crfsuite", "lbfgs", 94.0, (0.5, 1.5, 98.0), speed=1200.0),
+    row("vowpalwabbit", "sequence", 92.0, (0.5, 1.0, 0.5), speed=20_000.0),
+    row("laso", "beam 1", 92.5, (0.1, 0.0, 0.9), first_call_s=21.0, later_process_s=1.0),
+    row(
+        "laso",
+        "beam 5",
+        93.5,
+        (0.1, 0.0, 1.5),
+        speed=12_000.0,
+        size=2_000_001,
+        first_call_s=15.0,
+        later_process_s=1.25,
+    ),
+]
+
+
+def test_the_template_is_crfsuites_nineteen_features():
+    second = template.as_lists(SENTENCE)[1]
+    assert second == [
+        "w[-2]=__BOS1__",
+        "w[-1]=He",
+        "w[0]=ran",
+        "w[1]=11:30|x",
+        "w[2]=__EOS1__",
+        "w[-1]|w[0]=He|ran",
+        "w[0]|w[1]=ran|11:30|x",
+        "pos[-2]=__BOS1__",
+        "pos[-1]=PRP",
+        "pos[0]=VBD",
+        "pos[1]=CD",
+        "pos[2]=__EOS1__",
+        "pos[-2]|pos[-1]=__BOS1__|PRP",
+        "pos[-1]|pos[0]=PRP|VBD",
+        "pos[0]|pos[1]=VBD|CD",
+        "pos[1]|pos[2]=CD|__EOS1__",
+        "pos[-2]|pos[-1]|pos[0]=__BOS1__|PRP|VBD",
+        "pos[-1]|pos[0]|pos[1]=PRP|VBD|CD",
+        "pos[0]|pos[1]|pos[2]=VBD|CD|__EOS1__",
+    ]
+
+
+def test_the_three_forms_have_the_same_features():
+    for sentence in load_bundled()[0][:20]:
+        lists, dicts = template.as_lists(sentence), template.as_dicts(sentence)
+        lines = template.as_text(sentence)
+        assert lists == [[f"{name}={value}" for name, value in one.items()] for one in dicts]
+        for names, line in zip(lists, lines, strict=True):
+            bar, *features = line.split(" ")
+            assert bar == "|x"
+            assert len(features) == len(names) == len(set(features)) == 19
+            assert not {"|", ":"} & set("".join(features))
+            values = [name.split("=", 1)[1] for name in names]
+            for feature, value in zip(features, values, strict=True):
+                if not {"|", ":", "/"} & set(value):
+                    assert feature.split("=", 1)[1] == value
+
+
+def test_held_out_data_are_a_tenth_of_the_training_data_alone(tmp_path):
+    train, _ = load_bundled()
+    given = corpus.written(tmp_path, "given", train[:57], train[:1])
+    given.test.unlink()  # so that a look at the test data would be an error
+    rest, held_out = (read_columns(path) for path in corpus.held_out(given, tmp_path))
+    assert len(held_out) == 5
+    assert Counter(map(tuple, rest + held_out)) == Counter(map(tuple, train[:57]))
+
+
+def test_plain_reading_equals_our_reader(tmp_path):
+    train, test = load_bundled()
+    files = corpus.written(tmp_path, "x", train, test)
+    for path, sentences in zip(files, (train, test), strict=True):
+        assert corpus.plain_read(path) == read_columns(path) == sentences
+
+
+def test_corpora_of_other_sizes():
+    train, _ = load_bundled()
+    assert corpus.times(train, 4) == train * 4
+    assert corpus.times(train, 0.25) == train[: round(len(train) / 4)]
+    joined = corpus.rejoined(train, 70)
+    assert {len(sentence) for sentence in joined} == {70}
+    assert len(joined) == sum(map(len, train)) // 70
+    other = corpus.relabelled(train, 10)
+    assert {token[2] for sentence in other for token in sentence} == {f"L{n}" for n in range(10)}
+    assert [[token[:2] for token in s] for s in other] == [[t[:2] for t in s] for s in train]
+
+
+def test_the_slope_is_the_exponent():
+    assert growth.slope([(x, 3 * x**1.5) for x in (1, 4, 10, 50)]) == pytest.approx(1.5)
+    rows = [
+        {"curve": "beam", "system": "s", "config": "c", "x": x}
+        | {"train_s": 2.0 * x, "decode_s": 5.0, "peak_mb": 1.0 / x}
+        for x in (1, 2, 4)
+    ]
+    [line] = growth.exponents(rows)
+    assert line["points"] == 3
+    assert [line[name] for name in growth.MEASURES] == pytest.approx([1.0, 0.0, -1.0])
+    assert growth.exponents(rows[:1]) == []
+
+
+def test_settings_are_chosen_one_after_the_other_and_ties_take_the_first():
+    tried = []
+
+    def score(settings):
+        tried.append(dict(settings))
+        return -abs(settings["a"] - 2) + (settings["a"] == 2) * (settings["b"] == "y")
+
+    best = tune.descend({"a": 9, "b": "x", "kept": 1}, {"a": [1, 2, 3], "b": ["x", "y"]}, score)
+    assert best == {"a": 2, "b": "y", "kept": 1}
+    assert [settings["a"] for settings in tried] == [1, 2, 3, 2, 2]
+    assert tune.descend({"a": 0}, {"a": [3, 1, 2]}, lambda _: 1.0) == {"a": 3}
+
+
+def test_trials_are_not_repeated(tmp_path):
+    done = [{"settings": {"a": 1}, "f": 50.0}]
+    kept = []
+
+    class Counting(Bench):
+        def measure(self, system, settings, files, *, growth=False):
+            return {"f": 60.0 + settings["a"], "train_s": 0.0}
+
+    bench = Counting(tmp_path, tmp_path, lambda line: None)
+    system = all_systems()["laso"]
+    trials = tune.Trials(bench, system, Files(tmp_path, tmp_path), done, lambda: kept.append(1))
+    assert [trials({"a": a}) for a in (1, 2, 2)] == [50.0, 62.0, 62.0]
+    assert len(kept) == 1
+    assert done[1] == {"settings": {"a": 2}, "f": 62.0}
+
+
+def test_a_measurement_that_fails_is_told_and_the_next_one_begins(tmp_path):
+    said: list[str] = []
+    bench = Bench(tmp_path, tmp_path, said.append)
+    with bench.going_on("first"):
+        bench.job(all_systems()["laso"], "nonesuch")
+    with bench.going_on("second"):
+        pass
+    assert bench.failures == ["first"]
+    assert "KeyError: 'nonesuch'" in said[0]
+
+
+def test_medians():
+    runs = [{"f": 1.0, "x": None}, {"f": 5.0, "x": None}, {"f": 2.0, "x": None}]
+    assert medians(runs, ["f", "x", "y"]) == {"f": 2.0, "x": None, "y": None}
+
+
+def test_the_report_comes_from_the_figures_alone():
+    chosen: dict[str, Row] = {
+        "python-crfsuite/forms": {"lists": 1.0},
+        "laso/beam 5": {"settings": {"epochs": 8}, "held_out_f": 93.1, "trials": [{}, {}]},
+    }
+    lines = [
+        {"curve": "beam", "system": "laso", "config": "beam", "x": x}
+        | {"train_s": 1.0 * x, "decode_s": 2.0, "peak_mb": 3.0}
+        for x in (1, 2)
+    ]
+    expected = Path(__file__).with_name("benchmarks_report.md").read_text(encoding="utf-8")
+    assert report.report(GOLDEN, lines, chosen) == expected
+
+
+def test_nothing_is_claimed_without_a_measurement():
+    assert {bar.reached for bar in report.bars([])} == {None}
+    assert {bar.measured for bar in report.bars(GOLDEN[:3])} == {"not measured"}
+    assert report.report([], [], {}).count("|") == 0
+
+
+def test_without_a_model_as_good_no_bar_is_reached():
+    rows = [*GOLDEN[:4], GOLDEN[4] | {"f": 91.0, "first_call_s": 1.0}]
+    reached = {bar.what: bar.reached for bar in report.bars(rows)}
+    assert reached["first call ever, compilation included"] is True
+    assert reached["first labels in a later process"] is True
+    assert [value for value in reached.values() if value] == [True, True]
+
+
+@pytest.mark.parametrize(("name", "config"), CASES)
+def test_a_quick_run_measures_everything_once(name, config, tmp_path, capsys):
+    missing = all_systems()[name].missing(config)
+    if missing:
+        pytest.skip(missing)
+    arguments = ["run", "--quick", "--corpus", "bundled", "--results", str(tmp_path)]
+    arguments += ["--systems", name, "--configs", config]
+    assert main(arguments) == 0
+    text = (tmp_path / "peers.json").read_text(encoding="utf-8")
+    [found] = json.loads(text)
+    assert (found["system"], found["config"]) == (name, config)
+    for measure in MEASURES:
+        value = found[measure]
+        if measure in ("first_call_s", "later_process_s"):
+            assert value is None or (name == "laso" and value > 0)
+        else:
+            assert isinstance(value, int | float)
+            assert math.isfinite(value)
+            assert value >= 0
+    assert found["tokens_per_s"] > 0
+    assert 60 < found["f"] <= 100
+    assert len(found["runs"]) == 1
+    assert found["versions"]["python"]
+    assert set(found["machine"]) == {"system", "architecture", "cpu", "cores", "memory_gb"}
+    capsys.readouterr()
+    assert main(arguments) == 0
+    assert "run 1 of 1" not in capsys.readouterr().out
+    assert (tmp_path / "peers.json").read_text(encoding="utf-8") == text
+    assert main(["report", "--results", str(tmp_path)]) == 0
+    assert f"| {name} | {config} | {found['f']:.2f} |" in (tmp_path / "report.md").read_text()
+
+
+def test_a_quick_choice_is_used_by_the_run(tmp_path):
+    missing = all_systems()["python-crfsuite"].missing("ap")
+    if missing:
+        pytest.skip(missing)
+    options = ["--quick", "--corpus", "bundled", "--results", str(tmp_path)]
+    options += ["--systems", "python-crfsuite", "--configs", "ap"]
+    assert main(["tune", *options]) == 0
+    chosen = json.loads((tmp_path / "chosen.json").read_text())["python-crfsuite/ap"]
+    best = max(chosen["trials"], key=lambda trial: trial["f"])
+    assert chosen["settings"] == best["settings"]
+    assert main(["run", *options]) == 0
+    [found] = json.loads((tmp_path / "peers.json").read_text())
+    assert found["settings"] == chosen["settings"]
+    assert found["chosen_on_held_out"] is True
+
+
+def test_quick_growth(tmp_path, monkeypatch):
+    missing = all_systems()["python-crfsuite"].missing("ap")
+    if missing:
+        pytest.skip(missing)
+    monkeypatch.setattr(growth, "FACTORS", (0.5, 1.0))
+    monkeypatch.setattr(growth, "LABELS", (10, 200))
+    monkeypatch.setattr(growth, "LENGTHS", (10,))
+    options = ["--quick", "--corpus", "bundled", "--results", str(tmp_path)]
+    assert main(["growth", *options, "--systems", "python-crfsuite"]) == 0
+    rows = json.loads((tmp_path / "growth.json").read_text())
+    points = [(row["curve"], row["x"]) for row in rows]
+    assert points == [("sentences", 50), ("sentences", 100), ("labels", 10), ("length", 10)]
+    assert all(row["train_s"] > 0 and row["decode_s"] > 0 for row in rows)
+
+
+def test_unknown_names_are_refused(tmp_path, capsys):
+    for option in ("--systems", "--configs"):
+        assert main(["run", option, "nonesuch", "--results", str(tmp_path)]) == 2
+        assert "nonesuch" in capsys.readouterr().out
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,653 @@
+"""The tagger: any input, the reference engine's predictions, constraints, epochs and going on."""
+
+import os
+import pickle
+import subprocess
+import sys
+from collections import Counter
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+
+from laso import (
+    Linear,
+    Tagger,
+    alma,
+    beam,
+    bounded_best_first,
+    early,
+    greedy,
+    hill_climbing,
+    passive_aggressive,
+    perceptron,
+    polynomial_kernel,
+    search,
+    worst,
+)
+from laso.data import find_corpus, load_bundled
+from laso.engine import layout as at
+from laso.engine.machine import as_names
+from laso.engine.reference import Reference, input_of, output_of
+from laso.errors import BadData, BadTemplate, MissingData
+from laso.estimators import quality
+from laso.features import CHUNKING
+from laso.features.inputs import read_input
+from laso.metrics import accuracy, chunk_scores
+from laso.tasks.tagging import Tagging, WeightedTagging
+from tests.spaces import quick
+
+TRAIN, TEST = load_bundled()
+WORDS = [[token[:2] for token in sentence] for sentence in TEST]
+LABELS = [[token[2] for token in sentence] for sentence in TEST]
+FEW = TRAIN[:60]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return Tagger(templates=CHUNKING, queue=3, epochs=4, threads=1).fit(TRAIN)
+
+
+def weights(tagger):
+    return as_names(tagger.weights_)
+
+
+# Learning and labelling
+
+
+def test_the_bundled_corpus_is_learned_better_than_by_the_most_frequent_label(fitted):
+    assert fitted.score(TEST) > 0.75
+    assert fitted.score(TEST) == fitted.score(WORDS, LABELS)
+    assert fitted.score(WORDS, LABELS) == chunk_scores(LABELS, fitted.predict(WORDS)).f / 100
+
+
+def test_predictions_have_the_shape_of_the_input(fitted):
+    found = fitted.predict([WORDS[0], [], WORDS[1]])
+    assert [len(labels) for labels in found] == [len(WORDS[0]), 0, len(WORDS[1])]
+    assert found == [fitted.predict_single(s) for s in (WORDS[0], [], WORDS[1])]
+    assert {type(label) for labels in found for label in labels} == {str}
+    assert fitted.predict([]) == []
+    assert fitted.predict([[]]) == [[]]
+
+
+def test_a_column_of_labels_is_not_looked_at(fitted):
+    wrong = [[(*token[:2], "?") for token in sentence] for sentence in TEST]
+    assert fitted.predict(wrong) == fitted.predict(WORDS)
+
+
+def test_threads_change_nothing(fitted):
+    four = clone(fitted).set_params(threads=4)
+    for name in ("weights_", "encoder_", "classes_"):
+        setattr(four, name, getattr(fitted, name))
+    sentences = TRAIN + TEST
+    assert sum(map(len, sentences)) > 2000
+    assert four.predict(sentences) == fitted.predict(sentences)
+
+
+def test_a_file_is_learned_from_as_lists_are(fitted, tmp_path):
+    path = tmp_path / "train.txt"
+    text = "\n".join("".join(" ".join(token) + "\n" for token in s) for s in TRAIN)
+    path.write_text(text, encoding="utf-8")
+    again = clone(fitted).fit(path)
+    assert weights(again) == weights(fitted)
+    assert again.score(path) == fitted.score(TRAIN)
+    assert clone(fitted).fit(
+        [[t[:2] for t in s] for s in TRAIN], [[t[2] for t in s] for s in TRAIN]
+    )
+    assert again.predict(str(path)) == fitted.predict(TRAIN)
+
+
+RULES = [
+    (2, perceptron(), None),
+    (greedy(), perceptron(weighting=worst, margin=1.0), None),
+    (beam(3), alma(), "BIO"),
+    (bounded_best_first(2), passive_aggressive(), None),
+]
+
+
+@pytest.mark.parametrize(("queue", "update", "constraints"), RULES)
+def test_learning_and_prediction_are_those_of_the_reference_engine(queue, update, constraints):
+    """Two epochs in the order of the data, then three sentences, with exact arithmetic."""
+    few = [sentence[:7] for sentence in TRAIN[:8]]
+    tagger = Tagger(
+        templates=["w[0]", "w.suffix2[-1]|pos[0]", "label[-2]|label[-1]", "label[-1]|pos[0]"],
+        queue=queue,
+        update=update,
+        constraints=constraints,
+        epochs=2,
+        seed=None,
+        dtype="float64",
+        strategy=early,
+    ).fit(few)
+    data = read_input(few)
+    numbers = np.array([tagger.encoder_.labels.index(t[2]) for s in few for t in s])
+    corpus = tagger.encoder_.corpus(data.split()[0], numbers)  # type: ignore[union-attr]
+    problem = Reference(Tagging, len(tagger.classes_))
+    make = beam(queue) if isinstance(queue, int) else queue
+    w = update.start()
+    for i in list(range(len(few))) * tagger.n_iter_:
+        w = early(problem, input_of(corpus, i), output_of(corpus, i), w, make, update)
+        w.tick()
+    average = w.averaged().weights
+    found = weights(tagger)
+    for name in average.keys() | found.keys():
+        assert found.get(name, 0.0) == pytest.approx(average.get(name, 0.0), abs=1e-9)
+    for i, sentence in enumerate(few[:3]):
+        node = search(problem, input_of(corpus, i), Linear(found), make)
+        assert node is not None
+        labels = [tagger.classes_[label] for _, label in node.operators]
+        assert tagger.predict_single(sentence) == labels
+
+
+def test_numeric_features_are_learned_as_the_reference_engine_learns_them():
+    rng = np.random.default_rng(0)
+    X = [rng.integers(-2, 3, (n, 3)) / 2 for n in (3, 1, 4, 2)]
+    y = [[("A", "B")[int(row[0] > row[1])] for row in sentence] for sentence in X]
+    tagger = Tagger(queue=2, epochs=3, seed=None, dtype="float64").fit(X, y)
+    data = read_input(X)
+    numbers = np.array(["AB".index(label) for s in y for label in s])
+    corpus = tagger.encoder_.corpus(data, numbers)
+    problem, update = Reference(WeightedTagging, 2), perceptron()
+    w = update.start()
+    for i in list(range(len(X))) * tagger.n_iter_:
+        w = tagger.strategy(problem, input_of(corpus, i), output_of(corpus, i), w, beam(2), update)
+        w.tick()
+    average = {name: value for name, value in w.averaged().weights.items() if value}
+    assert weights(tagger) == pytest.approx(average)
+
+
+# Inputs
+
+
+def as_dicts(sentences):
+    return [
+        [{"w": w, "pos": p, "title": w.istitle(), "bias": 1.0} for w, p, *_ in sentence]
+        for sentence in sentences
+    ]
+
+
+def as_lists(sentences):
+    return [
+        [
+            [f"w:{w}", f"pos:{p}", *(["title"] if w.istitle() else []), "bias"]
+            for w, p, *_ in sentence
+        ]
+        for sentence in sentences
+    ]
+
+
+def test_dicts_lists_and_templates_that_say_the_same_learn_the_same():
+    y = [[token[2] for token in sentence] for sentence in FEW]
+    settings = {"queue": 2, "epochs": 3}
+    labels = ["label[-1]"]
+    dicts = Tagger(templates=labels, **settings).fit(as_dicts(FEW), y)
+    lists = Tagger(templates=labels, **settings).fit(as_lists(FEW), y)
+    assert weights(dicts) == weights(lists)
+    found = dicts.predict(as_dicts(TEST))
+    assert found == lists.predict(as_lists(TEST))
+    texts = ["w[0]", "pos[0]", 'w.test("^(?!$)")[0]', "label[-1]"]
+    columns = Tagger(templates=texts, **settings).fit(FEW)
+    without = [[{"w": w, "pos": p, "bias": True} for w, p, _ in s] for s in FEW]
+    same = Tagger(templates=labels, **settings).fit(without, y)
+    assert Counter(weights(same).values()) == Counter(weights(columns).values())
+
+
+def test_matrices_dense_and_sparse_learn_the_same():
+    rng = np.random.default_rng(1)
+    X = [rng.normal(size=(n, 4)) * (rng.random((n, 4)) < 0.7) for n in (5, 0, 3, 8, 6, 2) * 5]
+    y = [["ABC"[int(np.argmax(row[:3]))] for row in sentence] for sentence in X]
+    dense = Tagger(queue=2, epochs=8).fit(X, y)
+    sparse = Tagger(queue=2, epochs=8).fit([scipy.sparse.csr_matrix(s) for s in X], y)
+    assert weights(dense) == weights(sparse)
+    assert dense.score(X, y) > 0.8
+    with pytest.raises(BadData, match="found a matrix of 5 columns, expected a matrix of 4"):
+        dense.predict([np.ones((1, 5))])
+
+
+def test_counts_met_first_in_prediction_are_counted():
+    """A model of plain features, then a feature twice as strong: its scores are its own."""
+    X = [[["a"], ["b"], ["a", "b"]]]
+    tagger = Tagger(templates=["bias"], queue=1, epochs=1, average=False).fit(X, [["A", "B", "B"]])
+    for a, b in ((1.0, 5.0), (5.0, 1.0)):
+        corpus = tagger.encoder_.corpus(read_input([[{"a": a, "b": b}]]))
+        problem = Reference(WeightedTagging, 2)
+        node = search(problem, input_of(corpus, 0), Linear(weights(tagger)), greedy())
+        assert node is not None
+        expected = [tagger.classes_[node.operators[0][1]]]
+        assert tagger.predict_single([{"a": a, "b": b}]) == expected
+
+
+def test_words_alone():
+    X = [[w for w, _, _ in s] for s in TRAIN]
+    y = [[p for _, p, _ in s] for s in TRAIN]
+    tagger = Tagger(queue=2, epochs=4).fit(X, y)
+    found = tagger.predict([[w for w, _, _ in s] for s in TEST])
+    wanted = [[p for _, p, _ in s] for s in TEST]
+    assert accuracy(wanted, found) > 70
+    assert tagger.score([[w for w, _, _ in s] for s in TEST], wanted) == pytest.approx(
+        accuracy(wanted, found) / 100
+    )
+
+
+def test_named_columns():
+    tagger = Tagger(templates=["form[0]", "tag[0]", "1[1]"], columns=["form", "tag"], epochs=1)
+    tagger.fit(FEW)
+    assert [view.column for view in tagger.encoder_.views.values()] == [0, 1]
+    with pytest.raises(BadTemplate, match="found the column 'w', expected one of form, tag"):
+        tagger.set_params(templates=["w[0]"]).fit(FEW)
+    with pytest.raises(NotFittedError):
+        tagger.predict(WORDS)
+
+
+def test_labels_that_are_not_known_are_passed_over():
+    """Every other label is hidden; the rest are enough to learn from."""
+    hidden = [
+        [(w, p, None if (i + j) % 2 else tag) for j, (w, p, tag) in enumerate(sentence)]
+        for i, sentence in enumerate(TRAIN)
+    ]
+    tagger = Tagger(templates=CHUNKING, queue=3, epochs=4, constraints="BIO").fit(hidden)
+    assert None not in tagger.classes_
+    assert tagger.score(TEST) > 0.65
+    known = sum(tag is not None for s in hidden for *_, tag in s)
+    found = tagger.predict(hidden)
+    right = sum(
+        tag == guess
+        for s, guesses in zip(hidden, found, strict=True)
+        for (*_, tag), guess in zip(s, guesses, strict=True)
+    )
+    assert tagger.score(hidden) == right / known
+
+
+def test_one_sentence_with_nothing_known_changes_nothing():
+    tagger = Tagger(templates=["w[0]"], epochs=1).fit([[("a", "X")], [("b", None)]])
+    assert weights(tagger) == {}
+    assert tagger.predict([["a"]]) == [["X"]]
+
+
+# Constraints
+
+labels_of_chunks = st.sampled_from(["O", "B-X", "I-X", "B-Y", "I-Y"])
+
+
+@st.composite
+def bio_sentences(draw):
+    """Well-formed BIO labels with words that say little about them."""
+    sentences = []
+    for size in draw(st.lists(st.integers(1, 5), min_size=1, max_size=5)):
+        sentence, before = [], "O"
+        for _ in range(size):
+            label = draw(labels_of_chunks)
+            if label[0] == "I" and before[1:] != label[1:]:
+                label = "B" + label[1:]
+            sentence.append((draw(st.sampled_from("abc")), label))
+            before = label
+        sentences.append(sentence)
+    return sentences
+
+
+def is_bio(labels):
+    before = ["O", *labels]
+    return all(b[0] != "I" or a[1:] == b[1:] for a, b in zip(before, labels, strict=False))
+
+
+def as_iobes(labels):
+    result = []
+    for i, label in enumerate(labels):
+        ends = i + 1 == len(labels) or labels[i + 1][0] != "I"
+        mark = {"B": "S", "I": "E"}.get(label[0], "O") if ends else label[0]
+        result.append(mark + label[1:])
+    return result
+
+
+@quick
+@given(bio_sentences(), st.lists(st.text("abcd", min_size=1, max_size=7), max_size=4), st.data())
+def test_no_output_breaks_the_constraints(train, test, data):
+    width = data.draw(st.integers(1, 3))
+    texts = data.draw(st.sampled_from([["w[0]"], ["w[0]", "label[-1]"], ["label[-2]|w[0]"]]))
+    settings = {"templates": texts, "queue": width, "epochs": 1, "average": False}
+    X = [list(words) for words in test]
+    for labels in Tagger(constraints="BIO", **settings).fit(train).predict(X):
+        assert is_bio(labels)
+    y = [as_iobes([label for _, label in sentence]) for sentence in train]
+    words = [[word for word, _ in sentence] for sentence in train]
+    tagger = Tagger(constraints="IOBES", **settings).fit(words, y)
+    whole = {"O", "S-X", "S-Y"} & set(tagger.classes_)
+    for x in X if whole else [x for x in X if len(x) % 2 == 0]:
+        if not tagger.encoder_.constraints.possible(len(x)):
+            with pytest.raises(BadData, match="in a row keep the constraints"):
+                tagger.predict([x])
+            continue
+        (found,) = tagger.predict([x])
+        assert as_iobes([{"S": "B", "E": "I"}.get(t[0], t[0]) + t[1:] for t in found]) == found
+
+
+@quick
+@given(st.data())
+def test_no_output_breaks_a_table(data):
+    """A table with dead ends: labels that only some numbers of further words get out of."""
+    names = ["a", "b", "c"]
+    following = st.lists(st.sampled_from([*names, None]), max_size=3)
+    given_table = data.draw(st.dictionaries(st.sampled_from([*names, None]), following))
+    tagger = Tagger(templates=["w[0]"], queue=1, epochs=1, constraints=given_table)
+    X = [["x"] * n for n in range(1, 6)]
+    try:
+        tagger.fit([["x"]] * 3, [["a"], ["b"], ["c"]])
+    except BadData:
+        tagger.constraints = None
+        tagger.fit([["x"]] * 3, [["a"], ["b"], ["c"]])
+        tagger.constraints = given_table
+        tagger.encoder_.constraints = tagger._constraints(names)
+        tagger.encoder_._specs.clear()
+    ends = any(None in after for after in given_table.values())
+    for x in X:
+        try:
+            (found,) = tagger.predict([x])
+        except BadData:
+            assert not tagger.encoder_.constraints.possible(len(x))
+            continue
+        for a, b in zip([None, *found], found, strict=False):
+            assert b in given_table.get(a, names)
+        assert not ends or None in given_table.get(found[-1], [None])
+
+
+def test_labels_of_learning_must_keep_the_constraints():
+    with pytest.raises(BadData, match="sentence 1, token 1: found the label I-X after the begin"):
+        Tagger(constraints="BIO").fit([[("a", "I-X")]])
+    with pytest.raises(ValueError, match="found the label 'X', expected BIO"):
+        Tagger(constraints="BIO").fit([[("a", "X")]])
+
+
+# Held-out scores, interruption, going on
+
+
+def test_held_out_scores_and_the_best_epoch():
+    reports = []
+    tagger = Tagger(templates=CHUNKING, queue=2, epochs=6, held_out=0.25)
+    tagger.fit(TRAIN, progress=reports.append)
+    assert len(tagger.scores_) == tagger.n_iter_ == 6
+    assert tagger.best_epoch_ == 1 + int(np.argmax(tagger.scores_))
+    assert [r.score for r in reports if r.score is not None] == tagger.scores_
+    assert reports[0].examples == len(TRAIN) - round(len(TRAIN) / 4)
+    again = clone(tagger).set_params(epochs=tagger.best_epoch_).fit(TRAIN)
+    assert weights(again) == weights(tagger)
+
+
+def test_early_stop():
+    tagger = Tagger(templates=["w[0]"], queue=1, epochs=50, held_out=0.3, patience=2).fit(FEW)
+    assert tagger.n_iter_ == tagger.best_epoch_ + 2 < 50
+    assert tagger.resume(FEW, epochs=50).n_iter_ == tagger.best_epoch_ + 2
+
+
+def test_a_development_set_of_ones_own_may_have_labels_never_seen():
+    tagger = Tagger(templates=CHUNKING, queue=2, epochs=2)
+    strange = [[("the", "DT", "B-NEW")], *TEST]
+    tagger.fit(TRAIN, dev=strange)
+    assert tagger.scores_[tagger.best_epoch_ - 1] == tagger.score(strange)
+    X, y = ([[t[:2] for t in s] for s in strange], [[t[2] for t in s] for s in strange])
+    assert clone(tagger).fit(TRAIN, dev=(X, y)).scores_ == tagger.scores_
+
+
+@pytest.mark.parametrize("average", [True, False])
+def test_held_out_scores_are_those_of_the_weights_kept(average):
+    tagger = Tagger(templates=CHUNKING, queue=1, epochs=3, average=average)
+    tagger.fit(FEW, dev=TEST)
+    assert max(tagger.scores_) == tagger.score(TEST)
+
+
+def test_without_averaging_the_last_weights_count():
+    tagger = Tagger(templates=["w[0]"], queue=1, epochs=2, average=False).fit(FEW)
+    assert tagger.training_ is not None
+    last = as_names(tagger.training_.table)
+    assert weights(tagger) == last
+    assert weights(clone(tagger).set_params(average=True).fit(FEW)) != last
+
+
+class StopAfter:
+    """Progress that is interrupted at the nth report."""
+
+    def __init__(self, n):
+        self.left = n
+
+    def __call__(self, report):
+        self.left -= 1
+        if not self.left:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("reports", [1, 3, 4])
+def test_an_interruption_keeps_what_was_learned(reports):
+    tagger = Tagger(templates=CHUNKING, queue=2, epochs=9)
+    tagger.fit(TRAIN, progress=StopAfter(reports))
+    assert tagger.interrupted_
+    assert tagger.n_iter_ < 4
+    assert tagger.score(TEST) > 0.3
+    tagger.resume(TRAIN, epochs=5)
+    assert not tagger.interrupted_
+    assert tagger.n_iter_ == 5
+
+
+@pytest.mark.parametrize("reports", [1, 2, 3, 4, 5])
+def test_an_interruption_with_a_held_out_score_keeps_the_best_until_then(reports):
+    """Of three reports an epoch the last comes with the score, and may be interrupted too."""
+    tagger = Tagger(templates=CHUNKING, queue=1, epochs=9)
+    tagger.fit(FEW, dev=TEST, progress=StopAfter(reports))
+    assert tagger.interrupted_
+    expected = max(tagger.scores_) if tagger.scores_ else None
+    assert expected in (None, tagger.score(TEST))
+    assert tagger.score(TEST) > 0.2
+
+
+@pytest.mark.parametrize("held_out", [None, 0.2])
+@pytest.mark.parametrize("update", [perceptron(), alma()])
+def test_going_on_is_bit_identical(held_out, update):
+    tagger = Tagger(templates=CHUNKING, queue=2, epochs=5, held_out=held_out, update=update)
+    whole = clone(tagger).fit(FEW)
+    parts = clone(tagger).set_params(epochs=2).fit(FEW)
+    parts.resume(FEW, epochs=3).resume(FEW, epochs=5)
+    assert weights(parts) == weights(whole)
+    assert parts.scores_ == whole.scores_
+    assert parts.training_ is not None
+    assert whole.training_ is not None
+    assert as_names(parts.training_.table) == as_names(whole.training_.table)
+    assert (parts.training_.table.reals == whole.training_.table.reals).all()
+    assert (parts.n_iter_, parts.best_epoch_) == (whole.n_iter_, whole.best_epoch_)
+
+
+def test_resume_wants_the_same_data():
+    tagger = Tagger(templates=["w[0]"], queue=1, epochs=1).fit(FEW)
+    with pytest.raises(ValueError, match="resume needs the data of fit"):
+        tagger.resume(FEW[:-1], epochs=2)
+    with pytest.raises(NotFittedError):
+        Tagger().resume(FEW, epochs=2)
+
+
+def test_passes_one_by_one():
+    """The same data over and over is the same as epochs; new words are learned on the way."""
+    tagger = Tagger(templates=CHUNKING, queue=2, epochs=3)
+    parts = clone(tagger)
+    for _ in range(3):
+        parts.partial_fit(FEW)
+    assert weights(parts) == weights(clone(tagger).fit(FEW))
+    classes = sorted({tag for s in TRAIN for *_, tag in s})
+    stream = clone(tagger)
+    for _ in range(3):
+        for i in range(0, len(TRAIN), 100):
+            stream.partial_fit(TRAIN[i : i + 100], classes=classes)
+    assert stream.score(TEST) > 0.7
+    with pytest.raises(BadData, match="found the label 'B-NEW', which learning has not seen"):
+        stream.partial_fit([[("a", "DT", "B-NEW")]])
+
+
+def test_learning_ends_when_nothing_is_left_to_learn():
+    tagger = Tagger(templates=["w[0]"], queue=1, epochs=20).fit([[("a", "X"), ("b", "Y")]])
+    assert tagger.converged_
+    assert tagger.n_iter_ < 20
+    assert tagger.resume([[("a", "X"), ("b", "Y")]], epochs=30).n_iter_ == tagger.n_iter_
+
+
+# Size and memory
+
+
+def test_rows_that_are_all_zero_are_left_out(fitted):
+    assert (fitted.weights_.v != 0).any(axis=1).all()
+    assert fitted.training_.best is not None
+    assert weights(fitted) == as_names(fitted.training_.best)
+    size = fitted.size_
+    assert size.features == len({key for key, _ in weights(fitted)})
+    assert size.weights == len(weights(fitted))
+    assert size.bytes == fitted.weights_.slots.nbytes + fitted.weights_.v.nbytes
+
+
+def test_hashing_bounds_the_rows():
+    tagger = Tagger(templates=CHUNKING, queue=1, epochs=2, hash_bits=8).fit(TRAIN)
+    assert tagger.size_.features <= 256
+    assert {key for key, _ in weights(tagger)} <= set(range(256))
+    assert tagger.score(TEST) > 0.4
+    assert tagger.weights_.ints[at.BITS] == 8
+
+
+# scikit-learn's conventions
+
+
+def test_parameters_are_stored_as_given_and_cloned():
+    parameters = {
+        "templates": ("w[0]", "label[-1]"),
+        "queue": beam(3),
+        "update": alma(alpha=0.8),
+        "strategy": early,
+        "constraints": {"a": ["b"]},
+    }
+    tagger = Tagger(**parameters)  # type: ignore[arg-type]
+    assert all(tagger.get_params()[name] is value for name, value in parameters.items())
+    copy = clone(tagger)
+    assert copy.get_params().keys() == tagger.get_params().keys()
+    assert copy.update == tagger.update
+    assert copy.templates == tagger.templates
+    assert not hasattr(copy, "weights_")
+    before = dict(tagger.get_params())
+    tagger.set_params(constraints=None).fit(FEW)
+    assert {**tagger.get_params(), "constraints": 0} == {**before, "constraints": 0}
+
+
+def test_a_grid_search_picks_a_parameter():
+    y = [[token[2] for token in sentence] for sentence in FEW]
+    X = [[token[:2] for token in sentence] for sentence in FEW]
+    grid = {"templates": [["bias"], ["pos[0]", "w[0]"]]}
+    found = GridSearchCV(Tagger(queue=1, epochs=2), grid, cv=2).fit(X, y)
+    assert found.best_params_ == {"templates": ["pos[0]", "w[0]"]}
+
+
+def test_a_fitted_tagger_can_be_pickled(fitted):
+    again = pickle.loads(pickle.dumps(fitted))
+    assert again.predict(WORDS) == fitted.predict(WORDS)
+
+
+def test_prediction_needs_a_fitted_tagger():
+    for call in (lambda t: t.predict(WORDS), lambda t: t.score(TEST), lambda t: t.size_):
+        with pytest.raises(NotFittedError):
+            call(Tagger())
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"epochs": 0}, "epochs must be a whole number from 1 up, found 0"),
+        ({"patience": 0}, "patience must be None or from 1 up, found 0"),
+        ({"threads": 0}, "threads must be None or from 1 up, found 0"),
+        ({"held_out": 1.0}, "held_out must be None or a fraction between 0 and 1, found 1.0"),
+        ({"hash_bits": 63}, "hash_bits must be 0 to 62, found 63"),
+        ({"dtype": "int8"}, "dtype must be 'float32' or 'float64', found 'int8'"),
+        ({"constraints": "BILOU"}, "constraints must be None, 'BIO', 'IOBES' or a table, found"),
+        ({"queue": 0}, "the width of a beam must be a whole number from 1 up, found 0"),
+        ({"queue": hill_climbing()}, "the compiled engine has the queues"),
+        ({"update": perceptron(kernel=polynomial_kernel(2))}, "the compiled engine has no kernels"),
+        ({"strategy": len}, "the compiled engine has no strategy"),
+        ({"columns": ["a"]}, "columns has 1 names, but the data has 2 columns"),
+        ({"columns": ["a", "a"]}, "columns has a name twice: a, a"),
+        ({"columns": ["a", "label"]}, "found the column name 'label', expected letters"),
+        ({"columns": ["a", "b c"]}, "found the column name 'b c', expected letters"),
+        ({"held_out": 0.999}, "held_out=0.999 leaves none of 2 sentences to learn from"),
+    ],
+)
+def test_parameters_are_checked_by_fit(parameters, message):
+    with pytest.raises(ValueError) as error:  # noqa: PT011
+        Tagger(**parameters).fit(FEW[:2])
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        ([], None, "found no token to learn from"),
+        ([[]], [[]], "found no token to learn from"),
+        ([["a"]], None, "found no labels: expected y"),
+        ([[["f"]]], None, "found no labels: expected y"),
+        ([["a"]], [[None]], "found no label that is known"),
+        ([["a"]], [["X", "Y"]], "sentence 1: found 2 labels, expected 1"),
+    ],
+)
+def test_data_are_checked_by_fit(X, y, message):
+    with pytest.raises(BadData) as error:
+        Tagger().fit(X, y)
+    assert message in str(error.value)
+
+
+def test_importing_laso_is_light_and_finds_the_tagger():
+    code = (
+        "import sys, laso; assert not {'numba', 'sklearn', 'numpy'} & set(sys.modules);"
+        "assert laso.Tagger.__module__ == 'laso.estimators'; laso.Taggers"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.stderr.strip().endswith("module 'laso' has no attribute 'Taggers'")
+
+
+# Scores
+
+
+def test_the_score_follows_the_labels():
+    bio = [["B-X", "I-X", "O"]]
+    assert quality(bio, [["B-X", "I-X", "B-X"]]) == pytest.approx(2 / 3)
+    iobes = [["B-X", "E-X", "S-X"]]
+    assert quality(iobes, [["B-X", "E-X", "O"]]) == pytest.approx(2 / 3)
+    assert quality([["A", "B"]], [["A", "A"]]) == 0.5
+    assert quality([["O", "O"]], [["O", "O"]]) == 1.0
+    assert quality([["B-X", None]], [["B-X", "O"]]) == 1.0
+
+
+# CoNLL-2000
+
+
+def test_the_chunking_task_of_conll_2000():
+    try:
+        folder = find_corpus("conll2000")
+    except MissingData as error:
+        pytest.skip(str(error))
+    tagger = Tagger(templates=CHUNKING, queue=greedy(), epochs=5, seed=1).fit(folder / "train.txt")
+    assert tagger.score(folder / "test.txt") >= 0.93
+
+
+@settings(quick, max_examples=5)
+@given(st.integers(0, 10**6))
+def test_a_run_is_a_function_of_data_and_seed(seed):
+    one, two = (Tagger(templates=["w[0]"], queue=1, epochs=1, seed=seed).fit(FEW) for _ in "ab")
+    assert weights(one) == weights(two)
+
+
+def test_what_is_learned_does_not_depend_on_the_hash_seed(tmp_path):
+    code = (
+        "from laso import Tagger; from laso.data import load_bundled; import sys;"
+        "t = Tagger(templates=['w[0]', 'w.lower[0]', 'label[-1]'], queue=1, epochs=1);"
+        "t.fit(load_bundled()[0][:20]).save(sys.argv[1])"
+    )
+    files = []
+    for seed in ("1", "2"):
+        path = tmp_path / seed
+        env = {**os.environ, "PYTHONHASHSEED": seed}
+        subprocess.run([sys.executable, "-c", code, str(path)], env=env, check=True)
+        files.append(path.read_bytes())
+    assert files[0] == files[1]
