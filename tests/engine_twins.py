@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -13,17 +16,20 @@ from laso import (
     alma,
     beam,
     bounded_best_first,
+    early,
     greedy,
+    laso,
     loss_proportional,
     max_violation,
     passive_aggressive,
     perceptron,
     search,
+    standard,
     uniform,
     worst,
 )
 from laso.engine import layout as at
-from laso.engine.layout import Corpus, Run, Table
+from laso.engine.layout import Array, Corpus, Run, Table
 from laso.engine.machine import Machine, all_of, as_names, averaged, new_table
 from laso.engine.options import options_for, own_key
 from laso.engine.reference import Reference, input_of, output_of
@@ -43,16 +49,58 @@ QUEUES: dict[str, MakeQueue] = {
     "best-first 2": bounded_best_first(2),
     "best-first 4": bounded_best_first(4),
 }
-UPDATES: list[Any] = [
-    lambda weighting: perceptron(weighting=weighting),
-    lambda weighting: perceptron(weighting=weighting, margin=0.75),
-    lambda weighting: alma(weighting=weighting, alpha=0.5),
-    lambda weighting: alma(weighting=weighting, alpha=0.9),
-    lambda weighting: alma(weighting=weighting, alpha=1.0),
-    lambda weighting: alma(weighting=weighting, normalize_always=True),
-    lambda weighting: passive_aggressive(weighting=weighting),
+UPDATES: list[Callable[..., Rule]] = [
+    perceptron,
+    partial(perceptron, margin=0.75),
+    partial(alma, alpha=0.5),
+    partial(alma, alpha=0.9),
+    partial(alma, alpha=1.0),
+    partial(alma, normalize_always=True),
+    passive_aggressive,
 ]
 WEIGHTINGS = [uniform, loss_proportional, worst]
+STRATEGIES = [laso, early, standard, max_violation]
+
+Seen = list[tuple[Node, Any]]
+
+
+def queues_of(task: Task) -> list[str]:
+    """The queues that a task can have."""
+    return [name for name in QUEUES if task.keyed or "key" not in name]
+
+
+def some_of_each(
+    task: Task, strategies: Sequence[Strategy] = STRATEGIES
+) -> list[tuple[MakeQueue, Rule, Strategy]]:
+    """Every queue with every strategy, and each time another update and weighting."""
+    pairs = product(queues_of(task), strategies)
+    return [
+        (QUEUES[queue], UPDATES[i % 7](weighting=WEIGHTINGS[i % 3]), strategy)
+        for i, (queue, strategy) in enumerate(pairs)
+    ]
+
+
+def tight(table: Table, run: Run, width: int) -> tuple[Table, Run]:
+    """The smallest arrays that learning may begin with, so that all of them must grow."""
+    n_labels, kind = table.v.shape[1], table.v.dtype
+    room = max(len(run.lists) + 1, 2 * width + 1)
+    return (
+        table._replace(
+            slots=np.zeros((1, 2), np.int64),
+            v=np.zeros((0, n_labels), kind),
+            u=np.zeros((0, n_labels), kind),
+            mark=np.zeros(0, np.int64),
+        ),
+        run._replace(
+            states=run.states[:1].copy(),
+            ints=run.ints[:1].copy(),
+            reals=run.reals[:1].copy(),
+            delta=run.delta[:1].copy(),
+            values=run.values[:1].copy(),
+            scratch=run.scratch[:, :room].copy(),
+            weights=run.weights[:, :room].copy(),
+        ),
+    )
 
 
 class Watched:
@@ -71,42 +119,55 @@ class Watched:
         w.g = noted  # type: ignore[method-assign]
 
 
+@dataclass(frozen=True)
 class Twins:
     """Both engines with the same task, queue, update and strategy.
 
     They round alike, so that all numbers are the same to the last digit, unless a step has one
-    feature twice, which the reference engine multiplies and the compiled one adds. Give a
-    ``tolerance`` then; scores that are closer than that may come in any order, and the example
-    is dropped.
+    feature twice, which the reference engine multiplies and the compiled one adds, or unless the
+    weights have single precision. A ``tolerance`` is needed then; scores that are closer than that
+    may come in any order, and the example is dropped.
     """
 
-    def __init__(
-        self,
-        task: Task,
-        corpus: Corpus,
-        queue: MakeQueue,
-        rule: Rule,
-        strategy: Strategy,
-        *,
-        tolerance: float = 0.0,
-    ) -> None:
-        self.task, self.corpus, self.queue = task, corpus, queue
-        self.rule, self.strategy, self.tolerance = rule, strategy, tolerance
-        self.machine = Machine(task.problem, options_for(task.problem, queue, rule, strategy))
+    task: Task
+    corpus: Corpus
+    queue: MakeQueue
+    rule: Rule
+    strategy: Strategy
+    _: KW_ONLY
+    tolerance: float = 0.0
+    dtype: Any = np.float64
 
-    def compare(self, *, passes: int = 2, hash_bits: int = 0) -> Table:
+    @property
+    def machine(self) -> Machine:
+        """The compiled engine."""
+        options = options_for(self.task.problem, self.queue, self.rule, self.strategy)
+        return Machine(self.task.problem, options)
+
+    def begin(self, *, hash_bits: int = 0, small: bool = False) -> tuple[Table, Run]:
+        """Arrays to learn with."""
+        machine = self.machine
+        table = new_table(
+            self.task.n_labels,
+            margin=machine.options.margin,
+            dtype=self.dtype,
+            hash_bits=hash_bits,
+        )
+        run = machine.new_run(self.corpus, all_of(self.corpus), table)
+        return tight(table, run, machine.options.width) if small else (table, run)
+
+    def compare(self, *, passes: int = 2, hash_bits: int = 0, small: bool = False) -> Table:
         """Learn with both, example by example, then decode with both."""
-        n_labels, options = self.task.n_labels, self.machine.options
-        problem = Reference(self.task.problem, n_labels, hash_bits=hash_bits)
-        table = new_table(n_labels, margin=options.margin, dtype=np.float64, hash_bits=hash_bits)
-        run = self.machine.new_run(self.corpus, all_of(self.corpus), table)
+        problem = Reference(self.task.problem, self.task.n_labels, hash_bits=hash_bits)
+        machine = self.machine
+        table, run = self.begin(hash_bits=hash_bits, small=small)
         watched = Watched(self.rule.start())
         w = watched.w
         for _ in range(passes):
             for i in all_of(self.corpus):
                 before = w.k
                 seen = self._reference_learn(problem, int(i), watched)
-                table, run, wrong = self.machine.learn(self.corpus, np.array([i]), table, run)
+                table, run, wrong = machine.learn(self.corpus, np.array([i]), table, run)
                 self._same_nodes(seen, run)
                 assert table.ints[at.GENERATION] == w.k
                 assert wrong == (w.k != before)
@@ -116,19 +177,15 @@ class Twins:
         self._same_output(problem, averaged(table), Watched(w.averaged()))
         return table
 
-    def _reference_learn(
-        self, problem: Reference, i: int, watched: Watched
-    ) -> list[tuple[Node, Any]]:
-        seen: list[tuple[Node, Any]] = []
+    def _reference_learn(self, problem: Reference, i: int, watched: Watched) -> Seen:
+        seen: Seen = []
 
         def keep(node: Node, rest: Queue) -> None:
             seen.append((node, rest.measure(node)))
 
         watched.scores.clear()
         x, y = input_of(self.corpus, i), output_of(self.corpus, i)
-        queue = observed(self.queue, keep)
-        watched.w = self.strategy(problem, x, y, watched.w, queue, self.rule)
-        watched.w.tick()
+        self.strategy(problem, x, y, watched.w, observed(self.queue, keep), self.rule).tick()
         self._drop_close(watched.scores)
         if self.strategy is max_violation:
             self._drop_close(violations(seen))
@@ -136,15 +193,16 @@ class Twins:
 
     def _drop_close(self, scores: Sequence[float]) -> None:
         """Equal scores are fine (the earlier node wins), but different ones must differ."""
-        gaps = np.diff(np.sort(scores)) if self.tolerance else np.zeros(0)
-        assume(not np.any((gaps > 0.0) & (gaps < self.tolerance)))
+        if self.tolerance:
+            gaps = np.diff(np.sort(scores))
+            assume(not np.any((gaps > 0.0) & (gaps < self.tolerance)))
 
     def _close(self, mine: Any, theirs: Any) -> bool:
-        if not self.tolerance:
-            return bool(np.array_equal(mine, theirs))
-        return np.allclose(mine, theirs, rtol=self.tolerance, atol=self.tolerance)
+        if self.tolerance:
+            return np.allclose(mine, theirs, rtol=self.tolerance, atol=self.tolerance)
+        return bool(np.array_equal(mine, theirs))
 
-    def _same_nodes(self, seen: list[tuple[Node, Any]], run: Run) -> None:
+    def _same_nodes(self, seen: Seen, run: Run) -> None:
         ints = run.ints[: run.meta[at.NODES]]
         dequeued = np.flatnonzero(ints[:, at.ORDER] >= 0)
         dequeued = dequeued[np.argsort(ints[dequeued, at.ORDER])]
@@ -166,17 +224,22 @@ class Twins:
 
     def _same_output(self, problem: Reference, table: Table, watched: Watched) -> None:
         steps, ends, scores = self.machine.decode(self.corpus, all_of(self.corpus), table)
-        starts = [0, *ends]
-        for i in all_of(self.corpus):
+        for i, found in enumerate(split(steps, ends)):
             watched.scores.clear()
             goal = search(problem, input_of(self.corpus, i), watched.w, self.queue)
             self._drop_close(watched.scores)
             assert goal is not None
-            assert list(map(tuple, steps[starts[i] : ends[i]].tolist())) == goal.operators
+            assert found == goal.operators
             assert self._close(scores[i], goal.g)
 
 
-def path(ints: Any, node: Any) -> list[tuple[int, int]]:
+def split(steps: Array, ends: Array) -> list[list[tuple[int, int]]]:
+    """What ``decode`` gives, as a list of operators for each input."""
+    parts = np.split(steps, ends[:-1]) if len(ends) else []
+    return [[(int(group), int(label)) for group, label in part] for part in parts]
+
+
+def path(ints: Array, node: Any) -> list[tuple[int, int]]:
     """The operators (group, label) that lead to a node of the compiled engine."""
     steps = []
     while ints[node, at.PARENT] >= 0:
@@ -185,7 +248,7 @@ def path(ints: Any, node: Any) -> list[tuple[int, int]]:
     return steps[::-1]
 
 
-def violations(seen: list[tuple[Node, Any]]) -> list[float]:
+def violations(seen: Seen) -> list[float]:
     """What max_violation compares: best less best good, at each step of a search for each."""
     second = [n for n, (node, _) in enumerate(seen) if node.parent is None][1:]
     if not second:

@@ -2,34 +2,120 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from laso import early, laso, max_violation, standard
-from tests.engine_inputs import TASKS, Task
-from tests.engine_twins import QUEUES, UPDATES, WEIGHTINGS, Twins
-
-few = settings(
-    deadline=None,
-    derandomize=True,
-    max_examples=2,
-    suppress_health_check=list(HealthCheck),
+from laso import Unreachable, beam, perceptron, search, standard
+from laso.engine.machine import averaged
+from laso.engine.reference import Reference, input_of, output_of
+from tests.engine_inputs import INSIDE, TASKS, Segmenting, Task, corpus_of, tagging_corpora
+from tests.engine_twins import (
+    QUEUES,
+    STRATEGIES,
+    UPDATES,
+    WEIGHTINGS,
+    Twins,
+    queues_of,
+    some_of_each,
+    split,
 )
 
+TAGGING, PARSING, CLUSTERING, SEGMENTING = TASKS
 
-@pytest.mark.parametrize("strategy", [laso, early, standard, max_violation])
+
+def few(examples: int) -> settings:
+    return settings(
+        deadline=None,
+        derandomize=True,
+        max_examples=examples,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: strategy.__name__)
 @pytest.mark.parametrize(
-    ("task", "queue"),
-    [(task, queue) for task in TASKS for queue in QUEUES if task.keyed or "key" not in queue],
-    ids=repr,
+    ("task", "queue"), [(task, queue) for task in TASKS for queue in queues_of(task)], ids=str
 )
 def test_every_queue_update_weighting_and_strategy(task: Task, queue: str, strategy):
-    @few
+    # The first example is the smallest there is; the second has a corpus of its own per update.
+    @few(2)
     @given(corpora=st.lists(task.corpora, min_size=len(UPDATES), max_size=len(UPDATES)))
     def same(corpora):
         for update, corpus in zip(UPDATES, corpora, strict=True):
             for weighting in WEIGHTINGS:
-                Twins(task, corpus, QUEUES[queue], update(weighting), strategy).compare()
+                rule = update(weighting=weighting)
+                Twins(task, corpus, QUEUES[queue], rule, strategy).compare()
 
     same()
+
+
+@pytest.mark.parametrize("task", TASKS, ids=str)
+def test_hashed_features(task: Task):
+    @few(40)
+    @given(task.corpora, st.sampled_from(some_of_each(task)), st.integers(1, 4))
+    def same(corpus, choice, bits):
+        table = Twins(task, corpus, *choice, tolerance=1e-9).compare(hash_bits=bits)
+        assert np.count_nonzero(table.slots[:, 1]) <= 2**bits
+
+    same()
+
+
+@few(40)
+@given(tagging_corpora(unique=False), st.sampled_from(some_of_each(TAGGING)))
+def test_a_feature_twice_in_one_step(corpus, choice):
+    Twins(TAGGING, corpus, *choice, tolerance=1e-9).compare()
+
+
+@few(40)
+@given(TAGGING.corpora, st.sampled_from(some_of_each(TAGGING, STRATEGIES[:2])))
+def test_single_precision_is_close(corpus, choice):
+    Twins(TAGGING, corpus, *choice, tolerance=1e-4, dtype=np.float32).compare()
+
+
+@few(20)
+@given(TAGGING.corpora)
+def test_single_precision_is_exact_where_weights_are_whole_numbers(corpus):
+    tables = []
+    for dtype in (np.float32, np.float64):
+        rule = perceptron(weighting=WEIGHTINGS[2])
+        twins = Twins(TAGGING, corpus, beam(2), rule, STRATEGIES[0], dtype=dtype)
+        table, run = twins.begin()
+        table, run, _ = twins.machine.learn(corpus, np.arange(len(corpus.starts) - 1), table, run)
+        tables.append(table)
+    single, double = tables
+    assert np.array_equal(single.v, double.v)
+    assert np.allclose(averaged(single).v, averaged(double).v, rtol=1e-6)
+
+
+@pytest.mark.parametrize("queue", queues_of(SEGMENTING))
+def test_ties_go_to_the_earlier_node(queue: str):
+    # Without an update all scores are zero, so the order of dequeuing is that of insertion.
+    corpus = corpus_of([[[0]] * 5], [[0, 0, 0, 0, 0]], [0])
+    twins = Twins(SEGMENTING, corpus, QUEUES[queue], perceptron(), standard)
+    table, _ = twins.begin()
+    steps, ends, _ = twins.machine.decode(corpus, np.array([0]), table)
+    x, w = input_of(corpus, 0), perceptron().start()
+    goal = search(Reference(Segmenting, 2), x, w, QUEUES[queue])
+    assert goal is not None
+    assert split(steps, ends) == [goal.operators]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES[:2])
+def test_both_refuse_an_output_out_of_reach(strategy):
+    # No segment may end before INSIDE, and the only one long enough may not have label 1.
+    corpus = corpus_of([[[0]], [[0]] * 3], [[1], [1, INSIDE, INSIDE]], [0])
+    twins = Twins(SEGMENTING, corpus, beam(2), perceptron(), strategy)
+    table, run = twins.begin()
+    with pytest.raises(Unreachable, match="example 1: its output cannot be reached"):
+        twins.machine.learn(corpus, np.array([0, 1]), table, run)
+    with pytest.raises(Unreachable):
+        strategy(
+            Reference(Segmenting, 2),
+            input_of(corpus, 1),
+            output_of(corpus, 1),
+            perceptron().start(),
+            beam(2),
+            perceptron(),
+        )

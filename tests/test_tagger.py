@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from laso import (
     early,
     greedy,
     hill_climbing,
+    max_violation,
     passive_aggressive,
     perceptron,
     polynomial_kernel,
@@ -33,6 +35,7 @@ from laso import (
 from laso.data import find_corpus, load_bundled
 from laso.engine import layout as at
 from laso.engine.machine import as_names
+from laso.engine.passes import Report
 from laso.engine.reference import Reference, input_of, output_of
 from laso.errors import BadData, BadTemplate, MissingData
 from laso.estimators import quality
@@ -55,6 +58,12 @@ def fitted():
 
 def weights(tagger):
     return as_names(tagger.weights_)
+
+
+def averaged(w):
+    average = w.averaged()
+    assert isinstance(average, Linear)
+    return average.weights
 
 
 # Learning and labelling
@@ -133,7 +142,7 @@ def test_learning_and_prediction_are_those_of_the_reference_engine(queue, update
     for i in list(range(len(few))) * tagger.n_iter_:
         w = early(problem, input_of(corpus, i), output_of(corpus, i), w, make, update)
         w.tick()
-    average = w.averaged().weights
+    average = averaged(w)
     found = weights(tagger)
     for name in average.keys() | found.keys():
         assert found.get(name, 0.0) == pytest.approx(average.get(name, 0.0), abs=1e-9)
@@ -148,7 +157,7 @@ def test_numeric_features_are_learned_as_the_reference_engine_learns_them():
     rng = np.random.default_rng(0)
     X = [rng.integers(-2, 3, (n, 3)) / 2 for n in (3, 1, 4, 2)]
     y = [[("A", "B")[int(row[0] > row[1])] for row in sentence] for sentence in X]
-    tagger = Tagger(queue=2, epochs=3, seed=None, dtype="float64").fit(X, y)
+    tagger = Tagger(queue=2, epochs=3, seed=None).fit(X, y)
     data = read_input(X)
     numbers = np.array(["AB".index(label) for s in y for label in s])
     corpus = tagger.encoder_.corpus(data, numbers)
@@ -157,7 +166,7 @@ def test_numeric_features_are_learned_as_the_reference_engine_learns_them():
     for i in list(range(len(X))) * tagger.n_iter_:
         w = tagger.strategy(problem, input_of(corpus, i), output_of(corpus, i), w, beam(2), update)
         w.tick()
-    average = {name: value for name, value in w.averaged().weights.items() if value}
+    average = {name: value for name, value in averaged(w).items() if value}
     assert weights(tagger) == pytest.approx(average)
 
 
@@ -183,7 +192,7 @@ def as_lists(sentences):
 
 def test_dicts_lists_and_templates_that_say_the_same_learn_the_same():
     y = [[token[2] for token in sentence] for sentence in FEW]
-    settings = {"queue": 2, "epochs": 3}
+    settings: dict[str, Any] = {"queue": 2, "epochs": 3}
     labels = ["label[-1]"]
     dicts = Tagger(templates=labels, **settings).fit(as_dicts(FEW), y)
     lists = Tagger(templates=labels, **settings).fit(as_lists(FEW), y)
@@ -244,15 +253,26 @@ def test_named_columns():
         tagger.predict(WORDS)
 
 
-def test_labels_that_are_not_known_are_passed_over():
-    """Every other label is hidden; the rest are enough to learn from."""
-    hidden = [
+@pytest.fixture(scope="module")
+def hidden():
+    """Every other label is not known."""
+    return [
         [(w, p, None if (i + j) % 2 else tag) for j, (w, p, tag) in enumerate(sentence)]
         for i, sentence in enumerate(TRAIN)
     ]
-    tagger = Tagger(templates=CHUNKING, queue=3, epochs=4, constraints="BIO").fit(hidden)
+
+
+def test_the_labels_known_are_enough_to_learn_from(hidden):
+    tagger = Tagger(
+        templates=CHUNKING,
+        queue=3,
+        epochs=3,
+        constraints="BIO",
+        strategy=max_violation,
+        dtype="float64",
+    ).fit(hidden)
     assert None not in tagger.classes_
-    assert tagger.score(TEST) > 0.65
+    assert tagger.score(TEST) > 0.6
     known = sum(tag is not None for s in hidden for *_, tag in s)
     found = tagger.predict(hidden)
     right = sum(
@@ -261,6 +281,17 @@ def test_labels_that_are_not_known_are_passed_over():
         for (*_, tag), guess in zip(s, guesses, strict=True)
     )
     assert tagger.score(hidden) == right / known
+
+
+def test_few_unknown_labels_for_the_papers_strategy_many_for_others(hidden):
+    one = [
+        [(w, p, None if j == i % 5 else tag) for j, (w, p, tag) in enumerate(sentence)]
+        for i, sentence in enumerate(TRAIN)
+    ]
+    tagger = Tagger(templates=CHUNKING, queue=2, epochs=2, constraints="BIO").fit(one)
+    assert tagger.score(TEST) > 0.6
+    with pytest.raises(ValueError, match=r"sentence \d+: \d+ labels before a known one"):
+        clone(tagger).fit(hidden)
 
 
 def test_one_sentence_with_nothing_known_changes_nothing():
@@ -309,16 +340,17 @@ def as_iobes(labels):
 def test_no_output_breaks_the_constraints(train, test, data):
     width = data.draw(st.integers(1, 3))
     texts = data.draw(st.sampled_from([["w[0]"], ["w[0]", "label[-1]"], ["label[-2]|w[0]"]]))
-    settings = {"templates": texts, "queue": width, "epochs": 1, "average": False}
+    settings: dict[str, Any] = {"templates": texts, "queue": width, "epochs": 1, "average": False}
     X = [list(words) for words in test]
     for labels in Tagger(constraints="BIO", **settings).fit(train).predict(X):
         assert is_bio(labels)
     y = [as_iobes([label for _, label in sentence]) for sentence in train]
     words = [[word for word, _ in sentence] for sentence in train]
     tagger = Tagger(constraints="IOBES", **settings).fit(words, y)
-    whole = {"O", "S-X", "S-Y"} & set(tagger.classes_)
-    for x in X if whole else [x for x in X if len(x) % 2 == 0]:
-        if not tagger.encoder_.constraints.possible(len(x)):
+    constraints = tagger.encoder_.constraints
+    assert constraints is not None
+    for x in X:
+        if not constraints.possible(len(x)):
             with pytest.raises(BadData, match="in a row keep the constraints"):
                 tagger.predict([x])
             continue
@@ -343,12 +375,14 @@ def test_no_output_breaks_a_table(data):
         tagger.constraints = given_table
         tagger.encoder_.constraints = tagger._constraints(names)
         tagger.encoder_._specs.clear()
+    constraints = tagger.encoder_.constraints
+    assert constraints is not None
     ends = any(None in after for after in given_table.values())
     for x in X:
         try:
             (found,) = tagger.predict([x])
         except BadData:
-            assert not tagger.encoder_.constraints.possible(len(x))
+            assert not constraints.possible(len(x))
             continue
         for a, b in zip([None, *found], found, strict=False):
             assert b in given_table.get(a, names)
@@ -366,7 +400,7 @@ def test_labels_of_learning_must_keep_the_constraints():
 
 
 def test_held_out_scores_and_the_best_epoch():
-    reports = []
+    reports: list[Report] = []
     tagger = Tagger(templates=CHUNKING, queue=2, epochs=6, held_out=0.25)
     tagger.fit(TRAIN, progress=reports.append)
     assert len(tagger.scores_) == tagger.n_iter_ == 6
@@ -385,7 +419,7 @@ def test_early_stop():
 
 def test_a_development_set_of_ones_own_may_have_labels_never_seen():
     tagger = Tagger(templates=CHUNKING, queue=2, epochs=2)
-    strange = [[("the", "DT", "B-NEW")], *TEST]
+    strange: list[Any] = [[("the", "DT", "B-NEW")], *TEST]
     tagger.fit(TRAIN, dev=strange)
     assert tagger.scores_[tagger.best_epoch_ - 1] == tagger.score(strange)
     X, y = ([[t[:2] for t in s] for s in strange], [[t[2] for t in s] for s in strange])
@@ -642,12 +676,11 @@ def test_what_is_learned_does_not_depend_on_the_hash_seed(tmp_path):
     code = (
         "from laso import Tagger; from laso.data import load_bundled; import sys;"
         "t = Tagger(templates=['w[0]', 'w.lower[0]', 'label[-1]'], queue=1, epochs=1);"
-        "t.fit(load_bundled()[0][:20]).save(sys.argv[1])"
+        "t.fit(load_bundled()[0][:60]).save(sys.argv[1])"
     )
-    files = []
-    for seed in ("1", "2"):
-        path = tmp_path / seed
-        env = {**os.environ, "PYTHONHASHSEED": seed}
-        subprocess.run([sys.executable, "-c", code, str(path)], env=env, check=True)
-        files.append(path.read_bytes())
-    assert files[0] == files[1]
+    there, here = tmp_path / "there", tmp_path / "here"
+    env = {**os.environ, "PYTHONHASHSEED": "1"}
+    subprocess.run([sys.executable, "-c", code, str(there)], env=env, check=True)
+    texts = ["w[0]", "w.lower[0]", "label[-1]"]
+    Tagger(templates=texts, queue=1, epochs=1).fit(FEW).save(here)
+    assert there.read_bytes() == here.read_bytes()

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import re
@@ -29,7 +30,7 @@ from laso.features import encode
 from laso.features.encode import Encoder
 from laso.features.inputs import Column, Columns, Data, Factor, Features, labels_of, read_input
 from laso.features.templates import BIAS, LABEL, Template, default_templates, parse_templates
-from laso.learn import laso
+from laso.learn import early, laso
 from laso.metrics import accuracy, chunk_scores
 from laso.queues import MakeQueue, beam
 from laso.tasks import tagging
@@ -38,6 +39,7 @@ from laso.updates import perceptron
 
 USUAL_NAMES = ("w", "pos")
 FEW_TOKENS = 2000  # for fewer, threads cost more than they bring
+MOST_PATHS = 10_000  # siblings that a sentence with unknown labels may have
 TASK = "tagging"
 
 Labels = list[list[str]]
@@ -129,8 +131,9 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
     ) -> Tagger:
         """Learn from sentences ``X`` and their labels ``y``, or from X alone: labels come last.
 
-        A label may be None where it is not known. ``dev`` is (X, y) to score each epoch on, in
-        place of ``held_out``. Ctrl-C ends learning and keeps what was learned.
+        A label may be None where it is not known; where many are, ``strategy`` must be standard
+        or max_violation. ``dev`` is (X, y) to score each epoch on, in place of ``held_out``.
+        Ctrl-C ends learning and keeps what was learned.
         """
         self._check()
         data, labels = self._with_labels(X, y)
@@ -275,7 +278,23 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
 
     def _corpus(self, data: Data, labels: Column) -> Corpus:
         numbers = encode.label_numbers(labels, self.encoder_.labels, data.lengths)
+        if self.strategy in (laso, early):
+            self._check_paths(numbers, data.lengths)
         return self.encoder_.corpus(data, numbers)
+
+    def _check_paths(self, numbers: Array, lengths: Array) -> None:
+        """Good siblings are all that agree with the labels known: with few known, too many."""
+        if (numbers >= 0).all():
+            return
+        for i, labels in enumerate(np.split(numbers, np.cumsum(lengths)[:-1])):
+            known = np.flatnonzero(labels >= 0)
+            unknown = int((labels[: known[-1]] < 0).sum()) if len(known) else 0
+            if unknown * math.log(len(self.classes_)) > math.log(MOST_PATHS):
+                raise ValueError(
+                    f"sentence {i + 1}: {unknown} labels before a known one are not known, which "
+                    f"leaves {len(self.classes_)} to the power of {unknown} good siblings; "
+                    "strategy=max_violation compares with the best of them only"
+                )
 
     def _examples(self, data: Data, labels: Column, dev: Any) -> Examples:
         corpus = self._corpus(data, labels)

@@ -172,7 +172,7 @@ PACKINGS = ("float32", "float16", "int8")
 def packed(table: Table) -> Table:
     """The table that only scores: without rows that are all zero, the fullest rows first.
 
-    Common features have weights for many labels: side by side they share the processor's cache.
+    Common features have weights for many labels, so that they are found first.
     """
     keys, rows = stored_rows(table)
     return _fullest_first(keys, table.v[rows], int(table.ints[at.BITS]))
@@ -196,7 +196,9 @@ def stored_rows(table: Table) -> tuple[Array, Array]:
 def table_of(keys: Array, v: Array, *, u: Array | None = None, bits: int = 0) -> Table:
     """A table of given rows; with ``u``, one to go on learning with."""
     n = len(keys)
-    slots = placed(np.stack([keys, np.arange(1, n + 1)], axis=1), 1 << (3 * n // 2).bit_length())
+    # Of keys that want one slot the last is given it: so the first rows, which are asked for most.
+    entries = np.stack([keys, np.arange(1, n + 1)], axis=1)[::-1]
+    slots = placed(entries, 1 << (3 * n // 2).bit_length())
     return Table(
         slots,
         np.ascontiguousarray(v),

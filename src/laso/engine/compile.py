@@ -12,6 +12,7 @@ import hashlib
 import inspect
 import logging
 import os
+import re
 import shutil
 import tempfile
 import threading
@@ -115,6 +116,8 @@ def _compile(problem: type[CompiledProblem], full: bool, exact: bool) -> Kernels
         namespace[name] = _jitted(getattr(problem, name), options, helpers, mark)
     with _cache_folder(_folder(problem, mark)):
         for name, function in list(namespace.items()):
+            if name in NAMES:
+                continue
             if inspect.isfunction(function) and function.__module__ in MODULES:
                 own = types.FunctionType(function.__code__, namespace, name)
                 own.__qualname__ = f"{name}_{mark}"  # all code loaded shares one table of symbols
@@ -252,7 +255,7 @@ def _hash_value(name: str, value: Any, digest: Any, seen: set[int]) -> None:
     if inspect.isfunction(getattr(value, "py_func", value)):
         _hash_function(value, digest, seen)
     elif isinstance(value, np.ndarray):
-        digest.update(value.tobytes())
+        digest.update(repr((name, value.dtype, value.shape)).encode() + value.tobytes())
     elif isinstance(value, int | float | str | bytes | tuple | bool | np.generic):
         digest.update(repr((name, value)).encode())
 
@@ -264,37 +267,34 @@ def _explained(problem: type[CompiledProblem], helpers: dict[str, Any], error: N
         try:
             helper.compile(types_of)
         except NumbaError as own:
-            where = inspect.getsourcefile(helper.py_func) or "?"
-            line = getattr(getattr(own, "loc", None), "line", None)
-            first = helper.py_func.__code__.co_firstlineno
-            reason = _reason(own)
             return (
-                f"{problem.__name__}.{name} cannot be compiled: {reason}\n"
-                f"  {where}:{line or first}, in {name}"
+                f"{problem.__name__}.{name} cannot be compiled: {_reason(own)}\n"
+                f"  {_place(own, helper.py_func)}"
             )
     return f"{problem.__name__} cannot be compiled: {_reason(error)}"
 
 
+def _place(error: NumbaError, function: Any) -> str:
+    """File and line at fault: the innermost that Numba names outside itself comes first."""
+    for file, line in re.findall(r'^File "(.*)", line (\d+):', str(error), re.MULTILINE):
+        path = file if file.startswith("<") else os.path.abspath(file)
+        if Path(numba.__file__).parent not in Path(path).parents:
+            return f"{path}:{line}"
+    return f"{inspect.getsourcefile(function) or '?'}:{function.__code__.co_firstlineno}"
+
+
 def _reason(error: NumbaError) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    useful = [
-        line
-        for line in lines
-        if not line.startswith(
-            (
-                "Failed in",
-                "During:",
-                "- Resolution",
-                "There are",
-                'File "',
-                "This error",
-                "Enable",
-                "<source",
-                "<Numba",
-            )
-        )
-    ]
-    return " ".join(useful[:3]) or str(error)
+    """The head of Numba's message, which goes on with what it tried."""
+    text = str(error)
+    useful = []
+    for line in (line.strip() for line in text.splitlines()):
+        if line.startswith(("There are", 'File "', "During:", "- ", "Enable")):
+            break
+        if line and not line.startswith("Failed in"):
+            useful.append(line)
+    if "NRT required" in text or "Only accept returning of array" in text:
+        useful.append("(the functions of a problem cannot make arrays, lists or dictionaries)")
+    return " ".join(useful) or text
 
 
 def _signatures() -> dict[str, Any]:

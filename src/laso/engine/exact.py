@@ -626,7 +626,7 @@ def _new_lattice(run: Run, lists: int, nodes: int, edges: int) -> Lattice:
     slots = 1 << (2 * nodes - 1).bit_length()
     return Lattice(
         np.zeros((nodes, run.states.shape[1]), np.int32),
-        np.zeros((nodes, 13), np.int64),
+        np.zeros((nodes, 12), np.int64),
         np.zeros((nodes, 4)),
         np.zeros((nodes, lists)),
         np.zeros((nodes, lists), np.int64),

@@ -64,7 +64,7 @@ class Lattice(NamedTuple):
     """All paths of one input. The columns of nodes and edges have the names they have in a Run."""
 
     states: Array  # int32 (nodes, state size)
-    nodes: Array  # int64 (nodes, 13): SIGNATURE ... AFTER
+    nodes: Array  # int64 (nodes, 12): SIGNATURE ... AFTER
     reals: Array  # float64 (nodes, 4): FRONT ... SHARE
     values: Array  # float64 (nodes, lists): the best scores, or those of the BAD and the FINE path
     backs: Array  # int64 like values: lists * edge + place in the list of the edge's start; -1
@@ -80,8 +80,8 @@ class Lattice(NamedTuple):
     meta: Array  # int64: NODES, EDGES ... BLOCK_END
 
 
-SIGNATURE, FIRST_OUT, END_OUT, _, SLOT, _, _, COUNT, SIDE, ARRIVED, ARRIVED_FINE, MADE_BY, AFTER = (
-    range(13)
+SIGNATURE, FIRST_OUT, END_OUT, _, SLOT, _, _, SIDE, ARRIVED, ARRIVED_FINE, MADE_BY, AFTER = range(
+    12
 )
 TARGET = 4
 FRONT, LOGSUM, TOTAL, SHARE = range(4)
@@ -152,7 +152,7 @@ EXPECTED = 4  # a strategy beside those of the layout: LaSO with an infinite bea
 MORE_EDGES, MORE_SLOTS, BAD_KEY = range(7, 10)  # ways for a call to end beside those of the layout
 
 ENTRY_POINTS = ("best_many", "marginals_many", "learn_exact_many", "likelihood_many")
-INLINE = {"home", "ahead", "slot_for"}
+INLINE = {"home", "enter", "ahead", "slot_for"}
 
 # --------------------------------------------------------------------------- the lattice
 
@@ -173,6 +173,19 @@ def home(at, joined):
     return h ^ (h >> 17) ^ (h >> 37)
 
 
+def enter(nodes, rounds, node, at, edge):
+    """Begin a node, to which an edge leads, as the last of its round."""
+    nodes[node, KEY] = at
+    nodes[node, MADE_BY] = edge
+    nodes[node, GOOD] = 0
+    nodes[node, AFTER] = -1
+    if rounds[at, FIRST_IN] < 0:
+        rounds[at, FIRST_IN] = node
+    else:
+        nodes[rounds[at, LAST_IN], AFTER] = node
+    rounds[at, LAST_IN] = node
+
+
 def build(x, y, table, run, options, lat):
     """Explore all paths, round by round in rising key; run.meta[KNOWS] says whether y is known.
 
@@ -185,12 +198,10 @@ def build(x, y, table, run, options, lat):
     n_labels, mask = sums.shape[0], slots.shape[0] - 1
     clear(lat)
     run.meta[VERSION] += 1
-    n, e, opened = 1, 0, 0
-    for column in range(nodes.shape[1]):
-        nodes[0, column] = 0
-    nodes[0, MADE_BY] = nodes[0, AFTER] = -1
+    n, e, opened, first = 1, 0, 0, 0
+    enter(nodes, rounds, 0, 0, -1)
+    nodes[0, SLOT] = nodes[0, SIGNATURE] = 0
     nodes[0, GOOD] = run.meta[KNOWS] != UNKNOWN_Y
-    rounds[0, FIRST_IN] = 0
     for at in range(rounds.shape[0]):
         rounds[at, BEGIN] = opened
         node = rounds[at, FIRST_IN]
@@ -208,7 +219,8 @@ def build(x, y, table, run, options, lat):
                 return MORE_NODES
             if e + n_groups * n_labels > edges.shape[0]:
                 return MORE_EDGES
-            nodes[node, FIRST_OUT] = e
+            like = first
+            nodes[node, FIRST_OUT] = first = e
             for i in range(n_groups):
                 group = chosen[i]
                 score_labels(x, state, group, table, run)
@@ -219,29 +231,22 @@ def build(x, y, table, run, options, lat):
                     if to <= at or to >= rounds.shape[0]:
                         return BAD_KEY
                     joined = signature(x, state, group, label)
-                    slot = home(to, joined) & mask
-                    target = slots[slot] - 1
+                    # Often where the like step from the node before led.
+                    target = edges[like, TARGET] if like < e else 0
+                    like += 1
+                    slot = -1
                     while target >= 0 and (
                         nodes[target, SIGNATURE] != joined or nodes[target, KEY] != to
                     ):
-                        slot = (slot + 1) & mask
+                        slot = (slot + 1 if slot >= 0 else home(to, joined)) & mask
                         target = slots[slot] - 1
                     if target < 0:
                         target = n
                         n += 1
-                        meta[NODES] = n
-                        slots[slot] = n
-                        nodes[target, KEY] = to
-                        nodes[target, SIGNATURE] = joined
+                        meta[NODES] = slots[slot] = n
                         nodes[target, SLOT] = slot
-                        nodes[target, MADE_BY] = e
-                        nodes[target, GOOD] = 0
-                        nodes[target, AFTER] = -1
-                        if rounds[to, FIRST_IN] < 0:
-                            rounds[to, FIRST_IN] = target
-                        else:
-                            nodes[rounds[to, LAST_IN], AFTER] = target
-                        rounds[to, LAST_IN] = target
+                        nodes[target, SIGNATURE] = joined
+                        enter(nodes, rounds, target, to, e)
                     good = was_good and is_good(x, y, state, group, label)
                     if good and nodes[target, GOOD] == 0:
                         nodes[target, GOOD] = 1
@@ -283,13 +288,13 @@ def recur(lat, margin):
     When a round is opened all edges into it are done. Algebras of best paths then rank its nodes as
     a search would expand them, so that of two equal paths the one found first stays.
     """
-    nodes, reals, values, backs, rounds = lat.nodes, lat.reals, lat.values, lat.backs, lat.rounds
+    reals, values, backs, rounds = lat.reals, lat.values, lat.backs, lat.rounds
     algebra = lat.meta[ALGEBRA]
     for node in range(lat.meta[NODES]):
-        nodes[node, COUNT] = 0
-        reals[node, LOGSUM] = values[node, BAD] = values[node, FINE] = -math.inf
+        reals[node, LOGSUM] = -math.inf
         reals[node, TOTAL] = 0.0
-    nodes[0, COUNT] = 1
+        for j in range(lat.meta[LISTS]):
+            values[node, j] = -math.inf
     backs[0, BAD] = backs[0, FINE] = -1
     values[0, FINE if algebra == BOTH_SIDES else 0] = 0.0
     reals[0, LOGSUM], reals[0, TOTAL] = 0.0, 1.0
@@ -307,25 +312,21 @@ def recur(lat, margin):
 
 
 def go_best(lat, begin, end):
-    """Max-plus with back pointers: offer the best paths to the nodes of a round to the next ones."""
+    """Max-plus with back pointers: offer the best paths to each node to the nodes after it."""
     nodes, edges, scores, meta = lat.nodes, lat.edges, lat.scores, lat.meta
     values, backs, order = lat.values, lat.backs, lat.order
     only_good, lists, arrivals = meta[ALGEBRA] == GOOD_PATHS, meta[LISTS], meta[ARRIVALS]
+    last = lists - 1
     for i in range(begin, end):
         node = order[i]
         for e in range(nodes[node, FIRST_OUT], nodes[node, END_OUT]):
             if only_good and edges[e, GOOD] == 0:
                 continue
-            target = edges[e, TARGET]
-            for j in range(nodes[node, COUNT]):
-                value = values[node, j] + scores[e]
-                place = nodes[target, COUNT]
-                if place == lists:
-                    place -= 1
-                    if not value > values[target, place]:
-                        break  # nor are the paths further down the list
-                else:
-                    nodes[target, COUNT] = place + 1
+            target, score = edges[e, TARGET], scores[e]
+            j = 0
+            while j < lists and values[node, j] + score > values[target, last]:
+                value = values[node, j] + score
+                place = last
                 while place > 0 and value > values[target, place - 1]:
                     values[target, place] = values[target, place - 1]
                     backs[target, place] = backs[target, place - 1]
@@ -335,6 +336,7 @@ def go_best(lat, begin, end):
                 if place == 0:
                     nodes[target, ARRIVED] = arrivals
                     arrivals += 1
+                j += 1
     meta[ARRIVALS] = arrivals
 
 
@@ -708,8 +710,10 @@ def write_paths(lat, paths):
         node = order[i]
         if nodes[node, GOAL] == 0:
             continue
-        for j in range(nodes[node, COUNT]):
+        for j in range(lists):
             place = n
+            if values[node, j] == -math.inf:
+                break
             while place > 0 and values[node, j] > scores[first + place - 1]:
                 place -= 1
             if place == lists:
@@ -852,10 +856,10 @@ def likelihood_many(corpus, order, table, run, options, lat, ascent):
             if status != DONE:
                 return n, status
         ascent.logs[n] = log_good - log_all
-        gradient.ints[EXAMPLES] += 1
-        last = n + 1 == order.shape[0]
-        if mode == STEP and (gradient.ints[EXAMPLES] == ascent.batch or last):
-            ascend(table, ascent)
-            table.reals[SCALES] += ascent.average * table.reals[SCALE]
-            table.ints[TICKS] += ascent.average
+        if mode == STEP:
+            gradient.ints[EXAMPLES] += 1
+            if gradient.ints[EXAMPLES] == ascent.batch or n + 1 == order.shape[0]:
+                ascend(table, ascent)
+                table.reals[SCALES] += ascent.average * table.reals[SCALE]
+                table.ints[TICKS] += ascent.average
     return order.shape[0], DONE

@@ -128,7 +128,6 @@ class Encoder:
     def corpus(self, data: Data, wanted: Array | None = None) -> Corpus:
         """The arrays for the engine; ``wanted`` are the labels of all tokens, -1 for unknown."""
         lengths = data.lengths
-        self._check_lengths(lengths)
         starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         n = int(starts[-1])
         pool, values = np.zeros(0, np.int64), np.zeros(0, np.float32)
@@ -144,6 +143,7 @@ class Encoder:
             outputs = np.full(n, -1, np.int32)
         else:
             outputs, sets = self._outputs(wanted, starts)
+        self._check_lengths(lengths)
         spec = self._spec(int(lengths.max(initial=1)), lists, sets)
         return Corpus(items, starts, pool, values, spec, outputs, starts)
 

@@ -1,0 +1,39 @@
+"""Both engines on small inputs, to be run where Numba is set up otherwise: tests/engine_small.py.
+
+python -m tests.engine_small TASK,... STRATEGY,...
+"""
+
+from __future__ import annotations
+
+import sys
+
+from hypothesis import HealthCheck, given, settings
+
+from tests.engine_inputs import TASKS, Task
+from tests.engine_twins import STRATEGIES, Twins, some_of_each
+
+
+def compare(task: Task, strategies: list[str]) -> None:
+    """Every queue with these strategies, on a few corpora, from the smallest arrays on."""
+    chosen = some_of_each(task, [s for s in STRATEGIES if s.__name__ in strategies])
+
+    @settings(
+        deadline=None,
+        derandomize=True,
+        database=None,
+        max_examples=4,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(task.corpora)
+    def same(corpus):
+        for choice in chosen:
+            Twins(task, corpus, *choice).compare(small=True)
+
+    same()
+
+
+if __name__ == "__main__":
+    names, strategies = (argument.split(",") for argument in sys.argv[1:])
+    for task in TASKS:
+        if str(task) in names:
+            compare(task, strategies)

@@ -1,0 +1,347 @@
+"""Compiling a problem: the cache by hash of all sources, several processes, and error messages."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+import time
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from laso import beam, perceptron
+from laso.engine import compile as compiling
+from laso.engine.compile import CompileError, compiled, fingerprint
+from laso.engine.layout import STEPS
+from laso.engine.machine import Machine, new_table
+from laso.engine.options import options_for
+from laso.engine.problem import REQUIRED, CompiledProblem
+from tests.engine_inputs import Segmenting, corpus_of
+
+TINY = """
+from laso.engine.layout import CELLS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS
+from laso.engine.problem import CompiledProblem
+from tiny_helpers import longest
+
+class {name}(CompiledProblem):
+    @staticmethod
+    def limits(x, out):
+        out[STATE_SIZE] = out[MAX_GROUPS] = out[MAX_FEATURES] = out[CELLS] = 1
+        out[STEPS] = longest(x.items.shape[0])
+
+    @staticmethod
+    def initial(x, state):
+        state[0] = 0
+
+    @staticmethod
+    def features(x, state, group, out):
+        out.keys[0] = 1
+        return 1
+
+    @staticmethod
+    def apply(x, state, group, label, new):
+        new[0] = state[0] + 1
+
+    @staticmethod
+    def is_goal(x, state):
+        return state[0] == {goal}
+
+    @staticmethod
+    def is_good(x, y, state, group, label):
+        return True
+"""
+HELPERS = """
+EXTRA = 10
+
+def longest(n):
+    return 2 * n + EXTRA
+"""
+RUN = """
+import json, sys, time
+from pathlib import Path
+import numpy as np
+from laso import beam, perceptron
+from laso.engine.compile import compiled
+from laso.engine.layout import STEPS
+from laso.engine.machine import Machine, new_table
+from laso.engine.options import options_for
+from tests.engine_inputs import corpus_of
+import tiny
+
+Path(sys.argv[1]).touch()
+while not all(Path(name).exists() for name in sys.argv[1:-2]):  # all begin at once
+    time.sleep(0.01)
+corpus = corpus_of([[[0]] * 3], [[]], [0])
+found = []
+for name in sys.argv[-2].split(","):
+    problem = getattr(tiny, name)
+    kernels = compiled(problem)
+    most = np.zeros(5, np.int64)
+    kernels("largest", corpus, np.array([0]), most, np.zeros(5, np.int64))
+    found.append(int(most[STEPS]))
+    if sys.argv[-1] == "decode":
+        machine = Machine(problem, options_for(problem, beam(2), perceptron()))
+        steps, _, _ = machine.decode(corpus, np.array([0]), new_table(1))
+        found.append(len(steps))
+    hits = {name: sum(entry.stats.cache_hits.values()) for name, entry in kernels.entries.items()}
+print(json.dumps([found, hits]))
+"""
+
+
+class Runner:
+    """Runs a problem in a new process."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.processes: list[subprocess.Popen[str]] = []
+        (folder / "tiny_helpers.py").write_text(HELPERS)
+        both = (TINY.format(name=name, goal=goal) for name, goal in [("Tiny", 3), ("Other", 5)])
+        (folder / "tiny.py").write_text("\n".join(both))
+
+    def edit(self, name: str, old: str, new: str) -> None:
+        file = self.folder / name
+        assert old in file.read_text()
+        file.write_text(file.read_text().replace(old, new))
+
+    def start(
+        self, problems: str, *, what: str = "limits", beside: str = ""
+    ) -> subprocess.Popen[str]:
+        """``beside`` is our name and that of a process to begin together with."""
+        names = [str(self.folder / f"started {name}") for name in (beside or problems).split()]
+        process = subprocess.Popen(
+            [sys.executable, "-W", "error", "-c", RUN, *names, problems, what],
+            env={
+                **os.environ,
+                "LASO_CACHE": str(self.folder / "cache"),
+                "PYTHONPATH": os.pathsep.join([str(self.folder), *sys.path]),
+                "PYTHONDONTWRITEBYTECODE": "1",  # an edit within a second leaves the old code valid
+            },
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.processes.append(process)
+        return process
+
+    def result(self, process: subprocess.Popen[str]) -> Any:
+        out, errors = process.communicate(timeout=300)
+        self.processes.remove(process)
+        assert process.returncode == 0, errors
+        return json.loads(out)
+
+    def run(self, problems: str = "Tiny", **options: Any) -> Any:
+        return self.result(self.start(problems, **options))
+
+
+@pytest.fixture
+def runner(tmp_path) -> Iterator[Runner]:
+    runner = Runner(tmp_path)
+    yield runner
+    for process in runner.processes:
+        process.kill()
+        process.communicate()
+
+
+def test_an_edit_anywhere_compiles_again(runner):
+    assert runner.run() == [[16], {"learn_many": 0, "decode_many": 0, "largest": 0}]
+    assert runner.run() == [[16], {"learn_many": 0, "decode_many": 0, "largest": 1}]
+    runner.edit("tiny_helpers.py", "EXTRA = 10", "EXTRA = 20")
+    assert runner.run()[0] == [26]
+    runner.edit("tiny_helpers.py", "2 * n", "3 * n")
+    assert runner.run()[0] == [29]
+    runner.edit("tiny.py", "longest(x.items.shape[0])", "longest(1)")
+    assert runner.run()[0] == [23]
+
+
+def test_two_processes_compile_into_one_empty_cache(runner):
+    processes = [runner.start("Tiny", beside=names) for names in ("one other", "other one")]
+    assert [runner.result(process)[0] for process in processes] == [[16], [16]]
+    assert runner.run()[1]["largest"] == 1
+
+
+def test_problems_from_the_cache_do_not_mix(runner):
+    # Each is compiled in a process of its own, where Numba counts functions from the same number.
+    processes = [runner.start(name, what="decode") for name in ("Tiny", "Other")]
+    assert [runner.result(process)[0] for process in processes] == [[16, 3], [16, 5]]
+    assert runner.run("Tiny,Other", what="decode") == [
+        [16, 3, 16, 5],
+        {"learn_many": 0, "decode_many": 1, "largest": 1},
+    ]
+
+
+# The hash.
+
+
+def made(source: str, **names: Any) -> type[CompiledProblem]:
+    """A problem whose limits are as written."""
+    namespace: dict[str, Any] = {"__name__": "made", **names}
+    exec(source, namespace)
+    return type("Made", (CompiledProblem,), {"limits": staticmethod(namespace["limits"])})
+
+
+def module(**names: Any) -> types.ModuleType:
+    new = types.ModuleType("module")
+    vars(new).update(names)
+    return new
+
+
+def helper(source: str) -> Any:
+    namespace: dict[str, Any] = {}
+    exec(source, namespace)
+    return namespace["helper"]
+
+
+PLAIN = "def limits(x, out):\n    out[0] = a"
+ATTRIBUTE = "def limits(x, out):\n    out[0] = a.b"
+CALL = "def limits(x, out):\n    out[0] = helper(x)"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (lambda: made(PLAIN, a=1), lambda: made(PLAIN, a=2)),
+        (lambda: made(PLAIN, a=1), lambda: made(PLAIN, a=1.0)),
+        (lambda: made(PLAIN, a=(1, 2)), lambda: made(PLAIN, a=(2, 1))),
+        (lambda: made(PLAIN, a=np.arange(3)), lambda: made(PLAIN, a=np.arange(1, 4))),
+        (lambda: made(PLAIN, a=np.arange(3)), lambda: made(PLAIN, a=np.arange(3.0))),
+        (lambda: made(PLAIN, a=np.zeros((2, 3))), lambda: made(PLAIN, a=np.zeros((3, 2)))),
+        (lambda: made(PLAIN, a=1), lambda: made(PLAIN.replace("[0]", "[1]"), a=1)),
+        (lambda: made(ATTRIBUTE, a=module(b=1)), lambda: made(ATTRIBUTE, a=module(b=2))),
+        (
+            lambda: made(ATTRIBUTE + ".c", a=module(b=module(c=1))),
+            lambda: made(ATTRIBUTE + ".c", a=module(b=module(c=2))),
+        ),
+        (
+            lambda: made(CALL, helper=helper("def helper(x): return 1")),
+            lambda: made(CALL, helper=helper("def helper(x): return 2")),
+        ),
+        (
+            lambda: made(CALL, helper=helper("def helper(x, k=1): return k")),
+            lambda: made(CALL, helper=helper("def helper(x, k=2): return k")),
+        ),
+        (
+            lambda: made(CALL, helper=helper("K = 1\ndef helper(x): return K")),
+            lambda: made(CALL, helper=helper("K = 2\ndef helper(x): return K")),
+        ),
+        (
+            lambda: made(CALL, helper=helper("def f(k):\n return lambda x: k\nhelper = f(1)")),
+            lambda: made(CALL, helper=helper("def f(k):\n return lambda x: k\nhelper = f(2)")),
+        ),
+    ],
+)
+def test_the_hash_tells_problems_apart(one, other):
+    assert fingerprint(one()) == fingerprint(one())
+    assert fingerprint(one()) != fingerprint(other())
+
+
+def test_the_hash_knows_weighted_and_the_variant():
+    weighted = type("Made", (Segmenting,), {"weighted": True})
+    marks = {fingerprint(p, v) for p in (Segmenting, weighted) for v in [(True,), (False,)]}
+    assert len(marks) == 4
+
+
+# The cache folder.
+
+
+def limits_of(problem: type[CompiledProblem]) -> int:
+    most = np.zeros(5, np.int64)
+    corpus = corpus_of([[[0]] * 3], [[]], [0])
+    compiled(problem)("largest", corpus, np.array([0]), most, np.zeros(5, np.int64))
+    return int(most[STEPS])
+
+
+def test_a_cache_that_cannot_be_written(tmp_path, monkeypatch, caplog):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("LASO_CACHE", str(tmp_path / "file"))
+    with caplog.at_level(logging.WARNING, logger="laso.engine.compile"):
+        assert limits_of(type("Segmenting", (Segmenting,), {})) == 3
+    (record,) = caplog.records
+    assert str(tmp_path / "file") in record.getMessage()
+    assert "this process only" in record.getMessage()
+
+
+def test_old_code_is_removed(tmp_path, monkeypatch):
+    monkeypatch.setenv("LASO_CACHE", str(tmp_path))
+    monkeypatch.setattr(compiling, "KEEP_FOLDERS", 3)
+    root = compiling.cache_root()
+    days = {"today": 0, "yesterday": 1, "month": 30, "months": 50, "old": 61, "older": 400}
+    for name, age in days.items():
+        used = root / name / "used"
+        used.parent.mkdir(parents=True)
+        used.touch()
+        os.utime(used, (time.time() - age * 86400,) * 2)
+    (root / "no use known").mkdir()
+    compiled(type("Segmenting", (Segmenting,), {}))
+    (current,) = root.glob("Segmenting-*")
+    left = {folder.name for folder in root.iterdir()}
+    assert left == {"today", "yesterday", "month", "no use known", current.name}
+
+
+# Errors.
+
+
+class Broken(Segmenting):
+    @staticmethod
+    def is_goal(x, state):
+        return len(open("goal").read()) == state[0]  # line
+
+
+class BrokenHelper(Segmenting):
+    @staticmethod
+    def apply(x, state, group, label, new):
+        new[0] = outside(state)
+
+
+def outside(state):
+    return {0: state[0]}[0]  # line of helper
+
+
+class Allocates(Segmenting):
+    @staticmethod
+    def allowed(x, state, group, label):
+        return np.zeros(3)[label] == 0.0
+
+
+def line_of(text: str) -> int:
+    lines = Path(__file__).read_text().splitlines()
+    (number,) = [n for n, line in enumerate(lines, 1) if line.endswith(f"  # {text}")]
+    return number
+
+
+def decode_with(problem: type[CompiledProblem]) -> None:
+    machine = Machine(problem, options_for(problem, beam(2), perceptron()))
+    machine.decode(corpus_of([[[0]]], [[]], [0]), np.array([0]), new_table(2))
+
+
+@pytest.mark.parametrize(
+    ("problem", "function", "line"),
+    [(Broken, "is_goal", "line"), (BrokenHelper, "apply", "line of helper")],
+)
+def test_an_error_names_the_place_in_the_users_code(problem, function, line):
+    with pytest.raises(CompileError) as caught:
+        decode_with(problem)
+    message = str(caught.value)
+    assert message.startswith(f"{problem.__name__}.{function} cannot be compiled: ")
+    assert f"{Path(__file__).name}:{line_of(line)}" in message
+    assert "site-packages" not in message
+    assert "kernels.py" not in message
+    assert "nopython" not in message
+
+
+def test_allocation_is_refused_with_a_reason():
+    with pytest.raises(CompileError, match=r"Allocates\.allowed .* cannot make arrays"):
+        decode_with(Allocates)
+
+
+@pytest.mark.parametrize("name", REQUIRED)
+def test_a_missing_function_is_named(name):
+    without = type("Without", (Segmenting,), {name: staticmethod(getattr(CompiledProblem, name))})
+    with pytest.raises(CompileError, match=f"Without needs a static method {name}$"):
+        compiled(without)

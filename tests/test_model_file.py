@@ -1,0 +1,443 @@
+"""Model files: what is saved comes back, and nothing else is ever taken for a model."""
+
+import json
+import os
+import pickle
+import random
+import struct
+import zlib
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+import laso
+from laso import (
+    BadModel,
+    Tagger,
+    alma,
+    beam,
+    bounded_best_first,
+    early,
+    exact,
+    greedy,
+    passive_aggressive,
+    perceptron,
+    uniform,
+    worst,
+)
+from laso import laso as restart
+from laso.data import load_bundled
+from laso.engine import layout as at
+from laso.engine.machine import as_names, new_table
+from laso.engine.options import options_for, own_key
+from laso.features import CHUNKING, default_templates
+from laso.model_file import (
+    KNOWN,
+    _squeezed,
+    _unsqueezed,
+    dense,
+    described,
+    pack_weights,
+    packed,
+    read_file,
+    restored,
+    sparse,
+    table_of,
+    unpack_weights,
+    write_file,
+)
+from laso.tasks.tagging import Tagging
+
+TRAIN, TEST = load_bundled()
+FEW = TRAIN[:60]
+WORDS = [[token[:2] for token in sentence] for sentence in TEST]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return Tagger(templates=default_templates(("w", "pos")), queue=2, epochs=3).fit(TRAIN)
+
+
+def same_parameters(one, two):
+    """Queues are functions made anew: what the engine makes of them must be the same."""
+    assert one._options() == two._options()
+    a, b = one._parameters(), two._parameters()
+    assert a == b
+
+
+# Round trips
+
+
+def test_a_model_comes_back(fitted, tmp_path):
+    path = tmp_path / "model.laso"
+    assert fitted.save(path) == path.stat().st_size
+    again = Tagger.load(path)
+    assert again.predict(WORDS) == fitted.predict(WORDS)
+    assert as_names(again.weights_) == as_names(fitted.weights_)
+    for name in ("n_iter_", "best_epoch_", "scores_", "converged_", "interrupted_", "size_"):
+        assert getattr(again, name) == getattr(fitted, name)
+    assert again.classes_.tolist() == fitted.classes_.tolist()
+    same_parameters(again, fitted)
+    other = tmp_path / "again.laso"
+    again.save(other)
+    assert other.read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"queue": bounded_best_first(2), "update": passive_aggressive(C=0.5)},
+        {"queue": beam(2, key=own_key), "update": alma(alpha=0.8, weighting=worst)},
+        {"queue": greedy(), "strategy": early, "constraints": "BIO", "held_out": 0.2},
+        {"hash_bits": 12, "update": perceptron(margin=0.5), "average": False},
+        {"dtype": "float64", "columns": ["w", "tag"], "templates": ["w[0]", "near: tag[-1..1]"]},
+        {"templates": "w[0]\nbias\nlabel[-1]", "seed": None, "threads": 1},
+        {"templates": ['w.test("é\\"")[0]', "w[0]"], "constraints": {"O": ["O"], None: ["O"]}},
+    ],
+)
+def test_every_parameter_comes_back(parameters, tmp_path):
+    few: list[Any] = FEW
+    if isinstance(parameters.get("constraints"), dict):
+        few = [[(w, p, "O") for w, p, _ in s] for s in FEW] + [[("a", "b", "O")]]
+    tagger = Tagger(**{"templates": CHUNKING, "epochs": 2, **parameters}).fit(few)
+    tagger.save(tmp_path / "model")
+    again = Tagger.load(tmp_path / "model")
+    same_parameters(again, tagger)
+    assert again.constraints == tagger.constraints
+    assert again.predict(WORDS) == tagger.predict(WORDS)
+    assert as_names(again.weights_) == as_names(tagger.weights_)
+
+
+def test_features_and_matrices_come_back(tmp_path):
+    y = [["A", "B"], ["B"]]
+    for X in (
+        [[{"x": "1", "n": 2.0}, {"x": "2"}], [{"n": -1.0}]],
+        [np.array([[1.0, 0.0], [0.5, 2.0]]), np.array([[0.0, 1.0]])],
+    ):
+        tagger = Tagger(queue=1, epochs=3).fit(X, y)
+        tagger.save(tmp_path / "model")
+        again = Tagger.load(tmp_path / "model")
+        assert again.predict(X) == tagger.predict(X)
+        assert again.encoder_.width == tagger.encoder_.width
+
+
+def test_words_of_any_characters_come_back(tmp_path):
+    words = ["", " ", "\n", "é", "漢", "\ud800", '"', "\0"]
+    tagger = Tagger(templates=["w[0]"], queue=1, epochs=3)
+    tagger.fit([words], [[f"L{i}\n" for i in range(len(words))]])
+    tagger.save(tmp_path / "model")
+    assert Tagger.load(tmp_path / "model").predict([words]) == tagger.predict([words])
+    assert tagger.predict_single(words) == [f"L{i}\n" for i in range(len(words))]
+
+
+@pytest.mark.parametrize(
+    ("weights", "most"), [("float32", 0), ("float16", 1e-3), ("int8", 1 / 127)]
+)
+def test_smaller_weights_are_near_the_true_ones(fitted, tmp_path, weights, most):
+    path = tmp_path / "model"
+    full = fitted.save(path)
+    small = fitted.save(path, weights=weights)
+    assert small < full or weights == "float32"
+    again = Tagger.load(path)
+    wanted, found = as_names(fitted.weights_), as_names(again.weights_)
+    largest: dict[int, float] = {}
+    for (key, _), value in wanted.items():
+        largest[key] = max(largest.get(key, 0.0), abs(value))
+    for name, value in wanted.items():
+        assert abs(found.get(name, 0.0) - value) <= most * largest[name[0]] * 1.01
+    assert found.keys() <= wanted.keys()
+    assert again.score(TEST) == pytest.approx(fitted.score(TEST), abs=0.02)
+
+
+def test_a_model_is_much_smaller_than_its_table(fitted, tmp_path):
+    on_disk = fitted.save(tmp_path / "model", weights="float16")
+    assert on_disk < fitted.size_.bytes / 4
+
+
+@pytest.mark.parametrize("held_out", [None, 0.2])
+@pytest.mark.parametrize("average", [True, False])
+def test_training_goes_on_from_a_file_bit_by_bit(tmp_path, held_out, average):
+    tagger = Tagger(templates=CHUNKING, queue=2, held_out=held_out, average=average)
+    whole = laso.Tagger(**tagger.get_params()).set_params(epochs=4).fit(FEW)
+    part = tagger.set_params(epochs=2).fit(FEW)
+    part.save(tmp_path / "state", training=True)
+    again = Tagger.load(tmp_path / "state").resume(FEW, epochs=4)
+    assert as_names(again.weights_) == as_names(whole.weights_)
+    assert again.training_ is not None
+    assert whole.training_ is not None
+    assert as_names(again.training_.table) == as_names(whole.training_.table)
+    assert (again.training_.table.reals == whole.training_.table.reals).all()
+    assert again.training_.table.ints.tolist() == whole.training_.table.ints.tolist()
+    assert again.scores_ == whole.scores_
+    assert again.best_epoch_ == whole.best_epoch_
+
+
+def test_without_the_state_there_is_no_going_on(fitted, tmp_path):
+    fitted.save(tmp_path / "model")
+    again = Tagger.load(tmp_path / "model")
+    for call in (lambda: again.resume(FEW, epochs=9), lambda: again.partial_fit(FEW)):
+        with pytest.raises(ValueError, match="saved without it"):
+            call()
+    with pytest.raises(ValueError, match="found weights='int8'"):
+        fitted.save(tmp_path / "model", weights="int8", training=True)
+    with pytest.raises(ValueError, match="weights must be None or float32, float16, int8"):
+        fitted.save(tmp_path / "model", weights="int4")
+
+
+# Writing
+
+
+def test_saving_is_all_or_nothing(fitted, tmp_path, monkeypatch):
+    path = tmp_path / "model"
+    fitted.save(path)
+    before = path.read_bytes()
+
+    def full_disk(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full_disk)
+        with pytest.raises(OSError, match="No space left"):
+            fitted.save(path, weights="int8")
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["model"]
+    with pytest.raises(FileNotFoundError):
+        fitted.save(tmp_path / "no such folder" / "model")
+
+
+def test_what_cannot_be_saved_by_name_is_refused(fitted, tmp_path):
+    def own(sibs, nodes):
+        return uniform(sibs, nodes)
+
+    for thing in (own, exact(hash), perceptron(weighting=own), partial(print, 1)):
+        with pytest.raises(ValueError, match="which cannot be saved"):
+            described(thing)
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [None, 3, 0.5, "a", True, restart, early, worst, alma(alpha=0.5), perceptron(weighting=worst)],
+)
+def test_descriptions_are_json_and_come_back(thing):
+    assert restored(json.loads(json.dumps(described(thing)))) == thing
+
+
+@pytest.mark.parametrize("queue", [greedy(), beam(7), beam(2, key=own_key), bounded_best_first(3)])
+def test_queues_come_back(queue):
+    again = restored(json.loads(json.dumps(described(queue))))
+    rule = perceptron()
+    assert options_for(Tagging, again, rule) == options_for(Tagging, queue, rule)
+
+
+# Reading what is no model
+
+
+def refused(path, data):
+    path.write_bytes(data)
+    with pytest.raises(BadModel) as error:
+        Tagger.load(path)
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """The bytes of a small model with the state of its training."""
+    path = tmp_path_factory.mktemp("models") / "model"
+    tagger = Tagger(templates=["w[0]", "w.lower[0]", "label[-1]"], queue=1, epochs=2)
+    tagger.fit(FEW[:5]).save(path, training=True)
+    return path.read_bytes()
+
+
+def test_any_change_of_a_bit_is_noticed(small, tmp_path):
+    draw = random.Random(0)
+    places = [*range(24), *(draw.randrange(len(small)) for _ in range(300))]
+    for place in places:
+        data = bytearray(small)
+        data[place] ^= 1 << draw.randrange(8)
+        refused(tmp_path / "model", bytes(data))
+
+
+def test_any_other_damage_is_noticed(small, tmp_path):
+    draw = random.Random(1)
+    for _ in range(100):
+        a, b = sorted(draw.randrange(len(small)) for _ in range(2))
+        kinds = [small[:a], small[:a] + small[b + 1 :], small + small[a:b] + b"\0"]
+        kinds.append(small[:a] + draw.randbytes(9) + small[a:])
+        kinds.append(draw.randbytes(a % 200))
+        refused(tmp_path / "model", draw.choice(kinds))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{}",
+        b"\x80\x04N.",
+        pickle.dumps({"a": 1}),
+        struct.pack("<Q", 2) + b"{}",
+        struct.pack("<Q", 2**63) + b"{}",
+        safetensors.numpy.save({"a": np.zeros(3)}),
+        safetensors.numpy.save({"a": np.zeros(3)}, {"laso": "{}"}),
+        safetensors.numpy.save({"a": np.zeros(3)}, {"laso": '{"digest":"' + "0" * 32 + '"}'}),
+        b"PK\x03\x04" + bytes(100),
+    ],
+    ids=range(10),
+)
+def test_other_files_are_no_models(data, tmp_path):
+    refused(tmp_path / "model", data)
+
+
+def test_a_file_that_is_not_there_is_another_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        Tagger.load(tmp_path / "none")
+
+
+def rewritten(small, path, change):
+    """A file with a valid digest whose header and tensors someone has changed."""
+    path.write_bytes(small)
+    header, tensors = read_file(path, "tagging")
+    change(header, tensors)
+    for name in ("digest", "library", "arrays"):
+        header.pop(name, None)
+    write_file(path, header, tensors)
+    return path.read_bytes()
+
+
+def setting(*keys: Any, to: Any) -> Any:
+    def change(header, tensors):
+        for key in keys[:-1]:
+            header = header[key]
+        header[keys[-1]] = to
+
+    return change
+
+
+def tensor(name: str, change: Any) -> Any:
+    def changed(header, tensors):
+        tensors[name] = change(tensors[name])
+
+    return changed
+
+
+def poisoned(values):
+    values = values.copy()
+    values[0] = np.nan
+    return values
+
+
+CHANGES = {
+    "format": setting("format", to=99),
+    "task": setting("task", to="parsing"),
+    "no labels": setting("labels", to=[]),
+    "labels of another type": setting("labels", to="ABC"),
+    "labels twice": setting("labels", to=["O", "O"]),
+    "fewer labels": setting("labels", to=["O"]),
+    "columns": setting("columns", to=[]),
+    "templates": setting("templates", to=["w[0"]),
+    "other templates": setting("templates", to=["w[0]", "w.shape[0]", "label[-1]"]),
+    "a column too many": setting("templates", to=["pos[0]"]),
+    "width": setting("width", to="wide"),
+    "base features": setting("base features", to=[1, 2]),
+    "bits": setting("bits", to=-1),
+    "parameters": setting("parameters", to={}),
+    "unknown parameter": setting("parameters", "power", to=9),
+    "bad parameter": setting("parameters", "epochs", to=0),
+    "bad queue": setting("parameters", "queue", to={"make": "system", "with": {}}),
+    "odd queue": setting("parameters", "queue", to={"make": "Beam", "with": {"colour": 1}}),
+    "bad function": setting("parameters", "strategy", to={"name": "eval"}),
+    "bad update": setting("parameters", "update", to={"make": "Alma", "with": {"alpha": 7}}),
+    "history": setting("history", to=None),
+    "epoch": setting("history", "epoch", to=-1),
+    "scores": setting("history", "scores", to=["x"]),
+    "fewer keys": tensor("keys", lambda t: t[:-1]),
+    "a key twice": tensor("keys", lambda t: np.concatenate([t[:-1], [0]]).astype("<u8")),
+    "keys beyond the end": tensor("keys", lambda t: np.full_like(t, 2**63)),
+    "keys of another type": tensor("keys", lambda t: t.astype("<f8")),
+    "counts": tensor("counts", lambda t: t + 1),
+    "labels out of range": tensor("labels", lambda t: t + 100),
+    "fewer values": tensor("values", lambda t: t[:-1]),
+    "values not finite": tensor("values", poisoned),
+    "state not finite": tensor("learning.u.values", poisoned),
+    "state of another size": tensor("learning.reals", lambda t: t[:2]),
+    "state of another type": tensor("learning.v.values", lambda t: t.astype("<f8")),
+    "counters": tensor("learning.ints", lambda t: -t),
+    "words": tensor("values.0", lambda t: t[:-1]),
+    "no words": tensor("values.0", lambda t: np.frombuffer(b'{"a":1}', np.uint8)),
+    "words that are none": tensor("values.0", lambda t: np.frombuffer(b"[1]", np.uint8)),
+    "words twice": tensor("values.0", lambda t: np.frombuffer(b'["a","a"]', np.uint8)),
+    "no tensors": lambda header, tensors: tensors.clear(),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+def test_a_well_formed_file_of_wrong_content_is_refused(small, tmp_path, change):
+    path = tmp_path / "model"
+    refused(path, rewritten(small, path, change))
+
+
+def test_a_file_rewritten_without_change_is_the_same(small, tmp_path):
+    path = tmp_path / "model"
+    assert rewritten(small, path, lambda header, tensors: None) == small
+
+
+@pytest.mark.parametrize(
+    ("stored", "dtype", "size"),
+    [
+        (zlib.compress(bytes(10**6)), "|u1", 10**6 - 1),
+        (zlib.compress(bytes(10**6)), "|u1", 10**6 + 1),
+        (zlib.compress(bytes(8)), "<u8", 10**12),
+        (zlib.compress(bytes(8)), "O", 1),
+        (zlib.compress(bytes(8)), "|u1", -8),
+        (zlib.compress(bytes(8)), "|u1", True),
+        (zlib.compress(bytes(8))[:-1], "|u1", 8),
+    ],
+)
+def test_compressed_arrays_are_of_the_size_they_say(stored, dtype, size):
+    with pytest.raises((BadModel, zlib.error)):
+        _unsqueezed(np.frombuffer(stored, np.uint8), dtype, size)
+
+
+def test_loading_makes_only_what_is_known():
+    """Nothing that runs a command, imports or opens a file can be named."""
+    modules = {thing.__module__ for thing in KNOWN.values()}
+    assert modules == {"laso.queues", "laso.updates", "laso.learn", "laso.engine.options"}
+
+
+# Parts
+
+
+@pytest.mark.parametrize("kind", ["|u1", "|i1", "<u2", "<u8", "<i8", "<f2", "<f4", "<f8"])
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_arrays_come_back(kind, n):
+    array = np.arange(n).astype(kind)
+    again = _unsqueezed(_squeezed(array), kind, n)
+    assert again.dtype == array.dtype
+    assert again.tolist() == array.tolist()
+
+
+@pytest.mark.parametrize("columns", [1, 3, 255, 256, 257, 70000])
+def test_matrices_of_few_non_zeros_come_back(columns):
+    matrix = np.zeros((3, columns), np.float32)
+    matrix[0, -1], matrix[2] = 2.0, 1.0
+    stored = sparse(matrix)
+    assert (dense(stored, 3, columns) == matrix).all()
+
+
+def test_packing_keeps_every_weight_and_drops_empty_rows():
+    rng = np.random.default_rng(0)
+    keys = rng.integers(-(2**63), 2**63 - 1, 500)
+    v = rng.normal(size=(500, 7)) * (rng.random((500, 7)) < 0.2)
+    table = table_of(keys, v)
+    small = packed(table)
+    assert as_names(small) == as_names(table)
+    assert len(small.v) == (v != 0).any(axis=1).sum()
+    again = unpack_weights(pack_weights(small, None), 7, np.float64, 0)
+    assert as_names(again) == as_names(table)
+    empty = packed(new_table(3))
+    assert as_names(unpack_weights(pack_weights(empty, None), 3, np.float32, 0)) == {}
+    assert empty.ints[at.ROWS] == 0
