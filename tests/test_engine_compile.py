@@ -100,6 +100,7 @@ class Runner:
 
     def __init__(self, folder: Path):
         self.folder = folder
+        self.cache = str(folder / "cache")
         self.processes: list[subprocess.Popen[str]] = []
         (folder / "tiny_helpers.py").write_text(HELPERS)
         both = (TINY.format(name=name, goal=goal) for name, goal in [("Tiny", 3), ("Other", 5)])
@@ -119,7 +120,7 @@ class Runner:
             [sys.executable, "-W", "error", "-c", RUN, *names, problems, what],
             env={
                 **os.environ,
-                "LASO_CACHE": str(self.folder / "cache"),
+                "LASO_CACHE": self.cache,
                 "PYTHONPATH": os.pathsep.join([str(self.folder), *sys.path]),
                 "PYTHONDONTWRITEBYTECODE": "1",  # an edit within a second leaves the old code valid
             },
@@ -167,7 +168,9 @@ def test_two_processes_compile_into_one_empty_cache(runner):
 
 
 def test_problems_from_the_cache_do_not_mix(runner):
-    # Each is compiled in a process of its own, where Numba counts functions from the same number.
+    # Each is compiled in a process of its own, where Numba counts functions from the same number:
+    # now, or when these tests first ran.
+    runner.cache = os.environ["LASO_CACHE"]
     processes = [runner.start(name, what="decode") for name in ("Tiny", "Other")]
     assert [runner.result(process)[0] for process in processes] == [[16, 3], [16, 5]]
     assert runner.run("Tiny,Other", what="decode") == [

@@ -16,8 +16,6 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from laso import model_file
 from laso.engine import layout as at
@@ -32,6 +30,7 @@ from laso.features.inputs import Column, Columns, Data, Factor, Features, labels
 from laso.features.templates import BIAS, LABEL, Template, default_templates, parse_templates
 from laso.learn import early, laso
 from laso.metrics import accuracy, chunk_scores
+from laso.params import Estimator
 from laso.queues import MakeQueue, beam
 from laso.tasks import tagging
 from laso.training import Rule, Strategy
@@ -72,7 +71,7 @@ class Examples:
         return crc
 
 
-class Tagger(BaseEstimator):  # type: ignore[misc]
+class Tagger(Estimator):
     """Labels the tokens of sentences; the weights are learned inside the search that labels.
 
     templates    which features there are (see laso.features.templates); None: a general set
@@ -213,7 +212,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
 
     def _state(self) -> Training:
         """The training to go on with."""
-        check_is_fitted(self, "encoder_")
+        self._must_have("encoder_")
         if self.training_ is None:
             raise ValueError(
                 "the state of the training is not there to go on from: the model was saved "
@@ -375,7 +374,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Labels:
         """The labels found for each sentence; a column of labels in ``X`` is not looked at."""
-        check_is_fitted(self, "weights_")
+        self._must_have("weights_")
         return self._predicted(read_input(X))
 
     def predict_single(self, x: Any) -> list[str]:
@@ -388,7 +387,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         Without ``y`` the labels are the last column of ``X``. Tokens without a known label count
         only in the search, and then the score is that of tokens.
         """
-        check_is_fitted(self, "weights_")
+        self._must_have("weights_")
         data, labels = self._with_labels(X, y)
         return quality(by_sentence(labels, data.lengths), self._predicted(data))
 
@@ -421,7 +420,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
     @property
     def size_(self) -> Size:
         """How large the model is in memory; ``save`` tells how large it is on disk."""
-        check_is_fitted(self, "weights_")
+        self._must_have("weights_")
         table = self.weights_
         return Size(
             len(table.v), int(np.count_nonzero(table.v)), table.slots.nbytes + table.v.nbytes
@@ -435,7 +434,7 @@ class Tagger(BaseEstimator):  # type: ignore[misc]
         ``weights`` may be "float32", "float16" or "int8" for a smaller file. ``training`` keeps
         what ``resume`` and ``partial_fit`` go on from.
         """
-        check_is_fitted(self, "weights_")
+        self._must_have("weights_")
         encoder = self.encoder_
         tensors: dict[str, Array] = {}
         if training:

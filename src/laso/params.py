@@ -14,16 +14,16 @@ class Estimator:
     """Parameters are the keyword arguments of ``__init__``, which only stores them."""
 
     @classmethod
-    def _names(cls) -> list[str]:
+    def _parameter_names(cls) -> list[str]:
         return [name for name in inspect.signature(cls).parameters if name != "self"]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name (none has parameters of its own, so ``deep`` changes nothing)."""
-        return {name: getattr(self, name) for name in self._names()}
+        return {name: getattr(self, name) for name in self._parameter_names()}
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name."""
-        names = self._names()
+        names = self._parameter_names()
         for name, value in params.items():
             if name not in names:
                 raise ValueError(
@@ -31,6 +31,13 @@ class Estimator:
                 )
             setattr(self, name, value)
         return self
+
+    def _must_have(self, learned: str) -> None:
+        """Refuse to go on before ``fit`` has set what it learns."""
+        if not hasattr(self, learned):
+            from sklearn.exceptions import NotFittedError
+
+            raise NotFittedError(f"this {type(self).__name__} has not been fitted: call fit first")
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import Tags, TargetTags

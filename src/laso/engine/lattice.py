@@ -26,6 +26,7 @@ from laso.engine.kernels import (
     update,
 )
 from laso.engine.layout import (
+    ALMA,
     BITS,
     DONE,
     ENTRIES,
@@ -319,10 +320,11 @@ def go_best(lat, begin, end):
     last = lists - 1
     for i in range(begin, end):
         node = order[i]
+        best = values[node, 0]
         for e in range(nodes[node, FIRST_OUT], nodes[node, END_OUT]):
-            if only_good and edges[e, GOOD] == 0:
-                continue
             target, score = edges[e, TARGET], scores[e]
+            if not best + score > values[target, last] or (only_good and edges[e, GOOD] == 0):
+                continue
             j = 0
             while j < lists and values[node, j] + score > values[target, last]:
                 value = values[node, j] + score
@@ -786,7 +788,7 @@ def learn_exact_many(corpus, order, table, run, options, lat, gradient):
 
     An error is a bad path that scores above the best good one less the margin. The update sets the
     best good path against the best bad one; with EXPECTED, it sets the expectation over good paths
-    against that over the whole lattice, every path weighted by exp(its score).
+    against that over the whole lattice.
     Examples in turn until the end or until something is needed: done, wrong, status.
     """
     wrong = 0
@@ -804,8 +806,9 @@ def learn_exact_many(corpus, order, table, run, options, lat, gradient):
         if goal < 0:
             return n, wrong, FAILED
         if lat.nodes[goal, SIDE] == BAD:
-            if options.strategy == EXPECTED:
-                status = DONE if expect(lat, FIXED)[0] > -math.inf else UNREACHABLE
+            temperature = table.reals[MARGIN] if options.update == ALMA else 1.0
+            if options.strategy == EXPECTED and temperature > 0.0:
+                status = weigh(lat, temperature)
             else:
                 status = compare(lat, goal)
             if status == DONE:
@@ -818,6 +821,20 @@ def learn_exact_many(corpus, order, table, run, options, lat, gradient):
         table.ints[TICKS] += 1
         wrong += table.ints[GENERATION] != generation
     return order.shape[0], wrong, DONE
+
+
+def weigh(lat, temperature):
+    """Masses: the expectations over good paths less those over all, by exp(score / temperature).
+
+    The temperature is 1 where weights may have any length. Those of ALMA have at most length 1,
+    under which all paths would weigh about the same; there it is the margin of the moment, the unit
+    in which its scores differ. At 0 nothing is left of the lattice but the best path.
+    """
+    scores = lat.scores
+    for e in range(lat.meta[EDGES]):
+        scores[e] /= temperature
+    log_good, _ = expect(lat, FIXED)
+    return DONE if log_good > -math.inf else UNREACHABLE
 
 
 def compare(lat, bad):

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
-from collections.abc import Callable
+import signal
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -80,40 +84,72 @@ def train(
     """
     n = len(corpus.starts) - 1
     run = None
-    while training.epoch < plan.epochs and not training.converged:
-        epoch = training.epoch + 1
-        order = plan.order(epoch, n)
-        if run is None:
-            run = machine.new_run(corpus, order, training.table)
-        before = int(training.table.ints[at.GENERATION])
-        wrong = 0
+    tell = progress or (lambda report: None)
+    with _deferred_interrupt() as stop:
         try:
-            for first in range(0, n, CHUNK):
-                part = order[first : first + CHUNK]
-                training.table, run, errors = machine.learn(corpus, part, training.table, run)
-                wrong += errors
-                if progress is not None:
+            while training.epoch < plan.epochs and not training.converged:
+                epoch = training.epoch + 1
+                order = plan.order(epoch, n)
+                if run is None:
+                    run = machine.new_run(corpus, order, training.table)
+                before = _updates(training)
+                wrong = 0
+                for first in range(0, n, CHUNK):
+                    part = order[first : first + CHUNK]
+                    training.table, run, errors = machine.learn(corpus, part, training.table, run)
+                    wrong += errors
                     done = first + len(part)
-                    updates = int(training.table.ints[at.GENERATION]) - 1
-                    progress(Report(epoch, plan.epochs, done, n, updates, wrong / done))
+                    tell(Report(epoch, plan.epochs, done, n, _updates(training), wrong / done))
+                    stop()
+                training.epoch = epoch
+                training.converged = _updates(training) == before
+                if score is None:
+                    continue
+                average = averaged(training.table)
+                training.scores.append(score(average))
+                if training.scores[-1] > training.best_score:
+                    training.best_score, training.best_epoch = training.scores[-1], epoch
+                    training.best = average
+                rate, value = wrong / max(1, n), training.scores[-1]
+                tell(Report(epoch, plan.epochs, n, n, _updates(training), rate, value))
+                stop()
+                if plan.patience is not None and epoch - training.best_epoch >= plan.patience:
+                    break
         except KeyboardInterrupt:
             training.interrupted = True
-            break
-        training.epoch = epoch
-        training.converged = int(training.table.ints[at.GENERATION]) == before
-        if score is not None:
-            average = averaged(training.table)
-            training.scores.append(score(average))
-            if training.scores[-1] > training.best_score:
-                training.best_score, training.best_epoch = training.scores[-1], epoch
-                training.best = average
-            if progress is not None:
-                updates = int(training.table.ints[at.GENERATION]) - 1
-                rate = wrong / max(1, n)
-                progress(Report(epoch, plan.epochs, n, n, updates, rate, training.scores[-1]))
-            if plan.patience is not None and epoch - training.best_epoch >= plan.patience:
-                break
     if training.best is None or score is None:
         training.best = averaged(training.table)
         training.best_epoch = training.epoch
     return training
+
+
+def _updates(training: Training) -> int:
+    return int(training.table.ints[at.GENERATION]) - 1
+
+
+@contextlib.contextmanager
+def _deferred_interrupt() -> Iterator[Callable[[], None]]:
+    """Hold Ctrl-C back until the function yielded is called, so that no update is cut in two.
+
+    A second Ctrl-C is not held back. Outside the main thread there are no signals to hold.
+    """
+    asked = False
+
+    def note(number: int, frame: Any) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+
+    def stop() -> None:
+        if asked:
+            raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGINT, before)
