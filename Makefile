@@ -15,7 +15,7 @@ demo: $(READY)
 	@$(BIN)/laso demo
 
 test: $(READY)
-	@$(BIN)/pytest $(TESTS)
+	@$(BIN)/pytest --numprocesses auto --dist loadfile $(TESTS)
 
 lint: $(READY)
 	@$(BIN)/ruff check .

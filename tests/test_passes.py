@@ -24,6 +24,7 @@ def test_ctrl_c_ends_between_two_examples_and_keeps_what_was_learned():
     assert [report.epoch for report in seen] == [1, 1, 2]
     assert tagger.interrupted_
     assert tagger.n_iter_ == 1
+    assert tagger.training_ is not None
     table = tagger.training_.table
     assert table.ints[at.TICKS] == 400 + 256
     rows = int(table.ints[at.ROWS])
