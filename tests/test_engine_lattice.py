@@ -488,6 +488,41 @@ def test_an_update_needs_a_bad_path_within_the_margin(data, drawn, margin):
         assert same(change, difference(goods, expectation(paths, w)) if error else {})
 
 
+@quick
+@given(st.data(), any_corpus, st.sampled_from([0.5, 1.0]))
+def test_alma_weighs_the_lattice_in_units_of_its_margin(data, drawn, alpha):
+    problem, corpus = drawn
+    found, keys = features_of(problem, corpus)
+    rule = alma(alpha=alpha)
+    w = weights(data.draw, keys, st.floats(-1, 1))
+    for n, name in enumerate(sorted(w)):
+        w[name] += math.sin(n + 1.0) / 10
+    length = math.sqrt(sum(value * value for value in w.values())) or 1.0
+    w = {name: value / length for name, value in w.items()}
+    margin = rule.margin(1)
+    assert (margin > 0.0) == (alpha < 1.0)
+    machine = ExactMachine(problem, rule, expected=True)
+    for i, paths in enumerate(found):
+        goods = [p for p in paths if p.good]
+        good = max(goods, key=lambda p: p.score(w))
+        bad = max((p for p in paths if not p.good), key=lambda p: p.score(w), default=None)
+        table = table_of(w, margin=margin)
+        table.reals[at.SQUARE] = 1.0
+        change, wrong = learned(machine, corpus, i, table)
+        assert wrong == (bad is not None and bad.score(w) > good.score(w) - margin)
+        if not wrong:
+            continue
+        assert bad is not None
+        delta = difference(good.phi, bad.phi)
+        if margin:
+            hot = {name: value / margin for name, value in w.items()}
+            delta = difference(expectation(goods, hot), expectation(paths, hot))
+        twin = Linear(w)
+        twin.add(delta, rule.C / max(1.0, twin.size(delta)))
+        twin.project()
+        assert same(change, difference(twin.weights, w))
+
+
 def test_a_margin_is_reached_on_separable_data():
     corpus = examples_of()
     machine = ExactMachine(Tagging, perceptron(margin=3.0))
@@ -723,6 +758,20 @@ def test_averaged_weights_are_the_mean_over_the_steps(make):
     assert same(as_names(fitted(2, False).best), twin.w, 1e-8)
 
 
+def test_climbing_goes_on_from_the_weights_and_not_from_their_average():
+    corpus = examples_of()
+    machine = ExactMachine(Tagging, alma())
+    table = machine.fit(corpus, Training(empty(machine)), Plan(epochs=2)).table
+    assert table.ints[at.TICKS] > 0
+    before = as_names(table)
+    climb = sgd(rate=1e-9, variance=math.inf)
+    training = machine.fit_likelihood_sgd(corpus, Training(table), Plan(epochs=1), climb)
+    assert training.best is not None
+    assert same({k: v for k, v in as_names(training.best).items() if k in before}, before, 1e-6)
+    length = sum(value * value for value in before.values())
+    assert training.table.reals[at.SQUARE] == pytest.approx(length, abs=1e-6)
+
+
 def test_the_stochastic_maximum_is_that_of_lbfgs():
     corpus = examples_of()
     machine, order = ExactMachine(Tagging), all_of(corpus)
@@ -816,7 +865,7 @@ def test_errors_say_what_is_wrong():
     closed = corpus_of([[], [0]], [[], [1]], tagging_spec(1, nowhere))
     with pytest.raises(SearchFailed, match="input 1: no path"):
         machine.decode(closed, all_of(closed), empty(machine))
-    stuck = corpus_of([[0, 1]], [[0, 0]], [2])
+    stuck = corpus_of([[0] * 5], [[0] * 5], [2])
     with pytest.raises(LasoError, match="input 0: the key must rise"):
         ExactMachine(Segments).decode(stuck, all_of(stuck), empty(machine))
 

@@ -207,7 +207,6 @@ class ExactMachine:
     def new_run(self, corpus: Corpus, order: Array, table: Table, *, lists: int = 2) -> Space:
         """Working space for the largest of the inputs named."""
         run = Machine(self.problem, self.options).new_run(corpus, order, table)
-        table.mark.fill(-1)
         return Space(
             table,
             run,
@@ -475,6 +474,7 @@ class _Learner:
 
     def new_run(self, corpus: Corpus, order: Array, table: Table) -> Space:
         self.space = self.machine.new_run(corpus, order, table)
+        table.mark.fill(-1)  # an interruption may have left something
         return self.space
 
     def learn(
@@ -495,6 +495,8 @@ class _Climber(_Learner):
 
     def new_run(self, corpus: Corpus, order: Array, table: Table) -> Space:
         space = super().new_run(corpus, order, table)
+        if not self.climb.average:
+            _forget_average(table)
         space.squares = np.zeros(table.v.shape if self.climb.adaptive else (0, 0), table.v.dtype)
         space.clocks = np.zeros(len(table.v))
         return space
@@ -538,6 +540,7 @@ def _trained(
     if space is not None:
         # An interruption may come after a table has grown and before it was returned.
         training.table = space.table
+        space.table.mark.fill(-1)
         learner.settle(space)
         _measure(space.table)
         if training.interrupted and (score is None or not training.scores):
@@ -703,6 +706,14 @@ def _longer(array: Array, length: int) -> Array:
     longer = np.zeros((length, *array.shape[1:]), array.dtype)
     longer[: len(array)] = array
     return longer
+
+
+def _forget_average(table: Table) -> None:
+    """Go on from the present weights alone."""
+    table.v[:] *= table.v.dtype.type(table.reals[at.SCALE])
+    table.u.fill(0.0)
+    table.reals[at.SCALE], table.reals[at.SCALES] = 1.0, 0.0
+    table.ints[at.TICKS] = 0
 
 
 def _measure(table: Table) -> None:

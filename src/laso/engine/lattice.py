@@ -75,15 +75,12 @@ class Lattice(NamedTuple):
     masses: Array  # float64 (edges,): how much the features of the edge count in an update
     slots: Array  # int64, a power of two: node + 1 by key and signature, open addressing
     order: Array  # int64 (nodes,): nodes by rising key, best first once they are ranked
-    rounds: (
-        Array  # int64 (keys, 4): the nodes of a key, FIRST_IN, LAST_IN, and BEGIN : END in order
-    )
+    rounds: Array  # int64 (keys, 4): FIRST_IN and LAST_IN of its nodes, BEGIN : END in order
     meta: Array  # int64: NODES, EDGES ... BLOCK_END
 
 
-SIGNATURE, FIRST_OUT, END_OUT, _, SLOT, _, _, SIDE, ARRIVED, ARRIVED_FINE, MADE_BY, AFTER = range(
-    12
-)
+SIGNATURE, FIRST_OUT, END_OUT, _, SLOT, _, _, SIDE = range(8)
+ARRIVED, ARRIVED_FINE, MADE_BY, AFTER = range(8, 12)
 TARGET = 4
 FRONT, LOGSUM, TOTAL, SHARE = range(4)
 FIRST_IN, LAST_IN, BEGIN, END = range(4)
