@@ -30,6 +30,11 @@ SMALL = [
     "d.load_bundled = lambda: (whole[0][:10], whole[1][:5]); "
     "from laso.cli import main; main()",
 ]
+# A sentence with two annotations: training never converges, however late Ctrl-C comes.
+ENDLESS = [
+    *SMALL[:2],
+    SMALL[2].replace("whole[0][:10]", "whole[0][:10] + [[(w, p, 'O') for w, p, _ in whole[0][0]]]"),
+]
 PLAIN = {k: v for k, v in os.environ.items() if k not in ("FORCE_COLOR", "TTY_COMPATIBLE")}
 
 
@@ -287,7 +292,7 @@ def test_a_terminal_gets_colours_and_a_progress_bar():
 def interrupted(when, *arguments):
     """Run the demo and press Ctrl-C as soon as ``when`` is seen on stderr."""
     process = subprocess.Popen(
-        [*SMALL, "demo", "--json", "--beam", "2", "--epochs", "10000", "--seed", "3", *arguments],
+        [*ENDLESS, "demo", "--json", "--beam", "2", "--epochs", "10000", "--seed", "3", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
