@@ -28,6 +28,7 @@ def compare(task: Task, strategies: list[str]) -> None:
     def same(corpus):
         for choice in chosen:
             Twins(task, corpus, *choice).compare(small=True)
+        Twins(task, corpus, *chosen[0], tolerance=1e-9).compare(hash_bits=3)
 
     same()
 

@@ -54,7 +54,7 @@ UPDATES: list[Callable[..., Rule]] = [
     partial(perceptron, margin=0.75),
     partial(alma, alpha=0.5),
     partial(alma, alpha=0.9),
-    partial(alma, alpha=1.0),
+    partial(alma, alpha=1.0, C=40.0),  # steps so long that the scale is soon begun anew
     partial(alma, normalize_always=True),
     passive_aggressive,
 ]

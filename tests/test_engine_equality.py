@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from laso import Unreachable, beam, perceptron, search, standard
+from laso.engine.layout import TICKS
 from laso.engine.machine import averaged
 from laso.engine.reference import Reference, input_of, output_of
 from tests.engine_inputs import INSIDE, TASKS, Segmenting, Task, corpus_of, tagging_corpora
@@ -110,6 +111,8 @@ def test_both_refuse_an_output_out_of_reach(strategy):
     table, run = twins.begin()
     with pytest.raises(Unreachable, match="example 1: its output cannot be reached"):
         twins.machine.learn(corpus, np.array([0, 1]), table, run)
+    table, run, wrong = twins.machine.learn(corpus, np.array([0]), table, run)  # as if nothing were
+    assert (wrong, table.ints[TICKS]) == (0, 2)
     with pytest.raises(Unreachable):
         strategy(
             Reference(Segmenting, 2),

@@ -115,6 +115,7 @@ class Machine:
             elif status in (at.MORE_NODES, at.MORE_ENTRIES, at.MORE_SCRATCH):
                 run = _grown_run(run, status)
             elif status != at.DONE:
+                run.meta[at.PENDING] = -1  # so that it can go on with other examples
                 raise _failure(status, f"example {int(order[0])}")
         return table, run, wrong
 
