@@ -30,10 +30,14 @@ SMALL = [
     "d.load_bundled = lambda: (whole[0][:10], whole[1][:5]); "
     "from laso.cli import main; main()",
 ]
-# A sentence with two annotations: training never converges, however late Ctrl-C comes.
+# A sentence with two annotations: training never converges, however late Ctrl-C comes. A process
+# whose ancestor was started in the background ignores Ctrl-C unless told otherwise.
 ENDLESS = [
     *SMALL[:2],
-    SMALL[2].replace("whole[0][:10]", "whole[0][:10] + [[(w, p, 'O') for w, p, _ in whole[0][0]]]"),
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    + SMALL[2].replace(
+        "whole[0][:10]", "whole[0][:10] + [[(w, p, 'O') for w, p, _ in whole[0][0]]]"
+    ),
 ]
 PLAIN = {k: v for k, v in os.environ.items() if k not in ("FORCE_COLOR", "TTY_COMPATIBLE")}
 
@@ -291,21 +295,26 @@ def test_a_terminal_gets_colours_and_a_progress_bar():
 
 def interrupted(when, *arguments):
     """Run the demo and press Ctrl-C as soon as ``when`` is seen on stderr."""
-    process = subprocess.Popen(
-        [*ENDLESS, "demo", "--json", "--beam", "2", "--epochs", "10000", "--seed", "3", *arguments],
+    command = ["demo", "--json", "--beam", "2", "--epochs", "10000", "--seed", "3", *arguments]
+    with subprocess.Popen(
+        [*ENDLESS, *command],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env=PLAIN,
-    )
-    assert process.stderr is not None
-    before = ""
-    while when not in before:
-        line = process.stderr.readline()
-        assert line, before
-        before += line
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    ) as process:
+        assert process.stderr is not None
+        before = ""
+        while when not in before:
+            line = process.stderr.readline()
+            assert line, before
+            before += line
+        process.send_signal(signal.SIGINT)
+        try:
+            out, err = process.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
     return process.returncode, out, before + err
 
 
