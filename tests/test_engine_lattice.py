@@ -1,5 +1,6 @@
 """The lattice against the enumeration of all paths, and against the reference engine's queue."""
 
+import itertools
 import math
 import os
 import subprocess
@@ -19,7 +20,7 @@ from laso.engine.compile import compiled
 from laso.engine.exact import ExactMachine, Lbfgs, adagrad, sgd
 from laso.engine.hashing import mix
 from laso.engine.layout import CELLS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS, Corpus
-from laso.engine.machine import all_of, as_names, averaged, new_table, placed
+from laso.engine.machine import all_of, as_names, averaged, grown_table, new_table, placed
 from laso.engine.passes import Plan, Training
 from laso.engine.problem import CompiledProblem
 from laso.engine.reference import Reference, exact_queue, input_of, output_of
@@ -32,7 +33,7 @@ from laso.vectors import Linear
 
 N_LABELS = 3
 LONGEST, STOP = 3, 2
-quick = settings(deadline=None, derandomize=True, max_examples=40)
+quick = settings(deadline=None, derandomize=True, max_examples=30)
 
 
 class Segments(CompiledProblem):
@@ -282,7 +283,8 @@ def weights(draw, keys, value):
     return {(key, label): draw(value) for key in keys for label in range(N_LABELS)}
 
 
-whole = st.integers(-2, 2).map(float)  # many ties
+whole = st.integers(-2, 2).map(float)
+few = st.integers(0, 1).map(float)  # many ties
 real = st.floats(-2, 2).map(lambda value: value + math.pi / 1e4)
 
 
@@ -298,7 +300,7 @@ def examples_of(order=1, seed=0, n=8, length=4):
 
 
 @quick
-@given(st.data(), any_corpus, st.sampled_from([whole, real]))
+@given(st.data(), any_corpus, st.sampled_from([whole, few, real]))
 def test_viterbi_and_n_best_are_those_of_all_paths(data, drawn, value):
     problem, corpus = drawn
     found, keys = features_of(problem, corpus)
@@ -326,7 +328,7 @@ def test_viterbi_and_n_best_are_those_of_all_paths(data, drawn, value):
 def test_ties_are_broken_as_in_the_exact_queue(data, drawn):
     problem, corpus = drawn
     _, keys = features_of(problem, corpus)
-    w = weights(data.draw, keys, st.integers(0, 1).map(float))
+    w = weights(data.draw, keys, few)
     machine, order = ExactMachine(problem), all_of(corpus)
     steps, ends, scores = machine.decode(corpus, order, table_of(w))
     for i in order:
@@ -413,6 +415,18 @@ def test_arrays_grow_for_long_inputs():
     assert machine.log_likelihood(corpus, order, training.table).min() > n * math.log(1 / labels)
 
 
+def test_a_table_may_grow_within_a_batch():
+    rows = [list(range(10 * i, 10 * i + 10)) for i in range(100)]
+    corpus = corpus_of(rows, [[word % 3 for word in row] for row in rows], tagging_spec(1))
+    machine, plan, climb = ExactMachine(Tagging), Plan(epochs=2), adagrad(batch=100)
+    small = machine.fit_likelihood_sgd(corpus, Training(empty(machine)), plan, climb).table
+    large = grown_table(empty(machine), 1 << 14)
+    assert len(large.v) > len(small.v) > len(empty(machine).v)
+    large = machine.fit_likelihood_sgd(corpus, Training(large), plan, climb).table
+    assert same(as_names(small), as_names(large))
+    assert len(as_names(small)) > 3000
+
+
 def test_threads_change_nothing():
     corpus = examples_of()
     machine = ExactMachine(Tagging)
@@ -454,6 +468,19 @@ def test_exact_learning_is_the_standard_strategy_with_the_exact_queue(drawn, num
     assert (table.ints[at.GENERATION], wrong) == (w.k, errors)
     assert same(as_names(table), w.weights)
     assert same(as_names(averaged(table)), w.averaged().weights)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_the_first_update_breaks_all_ties_as_the_exact_queue_does(order):
+    outputs = [list(y) for y in itertools.product([-1, 0, 1, 2], repeat=3)]
+    corpus = corpus_of([[0, 1, 0]] * len(outputs), outputs, tagging_spec(order))
+    machine, reference, rule = ExactMachine(Tagging), Reference(Tagging, N_LABELS), perceptron()
+    for i in range(len(outputs)):
+        change, _ = learned(machine, corpus, i, empty(machine))
+        w: Any = rule.start()
+        x, y = input_of(corpus, i), output_of(corpus, i)
+        w = standard(reference, x, y, w, exact_queue(True), rule)
+        assert same(change, w.weights)
 
 
 def learned(machine, corpus, i, table):
@@ -650,6 +677,21 @@ def seen_on_good_paths(corpus):
 
 def rows_by_key(table):
     return {int(key): int(row) - 1 for key, row in table.slots[table.slots[:, 1] != 0]}
+
+
+def test_weights_from_before_stay_variable_with_pairs():
+    corpus = examples_of()
+    machine, order = ExactMachine(Tagging), all_of(corpus)
+    seen = seen_on_good_paths(corpus)
+    unseen = [(key, label) for key, _ in seen for label in range(N_LABELS)]
+    name = min(name for name in unseen if name not in seen)
+    table = table_of({name: 3.0})
+    fitted = machine.fit_likelihood_lbfgs(corpus, order, table, Lbfgs(support="pairs"))
+    _, slopes = machine.slope(corpus, order, fitted.table)
+    row = rows_by_key(fitted.table)[name[0]]
+    weight = fitted.table.v[row, name[1]]
+    assert weight != 3.0
+    assert slopes[row, name[1]] == pytest.approx(weight / 10.0, abs=1e-4)
 
 
 def test_lbfgs_is_the_same_in_threads_and_from_any_start():
@@ -906,6 +948,8 @@ for i, paths in enumerate(found):
     change, wrong = learned(machine, corpus, i, table_of(w))
     assert wrong == (max(scores) > max(good))
 machine.fit_likelihood_sgd(corpus, Training(machine.new_table(N_LABELS)), Plan(epochs=1))
+machine = ExactMachine(Tagging)  # has a key
+machine.fit(corpus, Training(empty(machine)), Plan(epochs=1))
 """
 
 

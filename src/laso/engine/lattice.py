@@ -167,7 +167,7 @@ def clear(lat):
 
 def home(at, joined):
     """Where the search for a node begins; neighbouring signatures stay neighbours."""
-    h = joined + 0x9E3779B1 * at
+    h = int(joined) + 0x9E3779B1 * int(at)
     return h ^ (h >> 17) ^ (h >> 37)
 
 
@@ -187,8 +187,8 @@ def enter(nodes, rounds, node, at, edge):
 def build(x, y, table, run, options, lat):
     """Explore all paths, round by round in rising key; run.meta[KNOWS] says whether y is known.
 
-    One state stands for each node: the first found, or the first that is known to be good. What
-    must grow is said before a node is expanded.
+    One state stands for each node, the first found. What must grow is said before a node is
+    expanded.
     """
     nodes, edges, scores, states = lat.nodes, lat.edges, lat.scores, lat.states
     slots, rounds, order, meta = lat.slots, lat.rounds, lat.order, lat.meta
@@ -246,9 +246,8 @@ def build(x, y, table, run, options, lat):
                         nodes[target, SIGNATURE] = joined
                         enter(nodes, rounds, target, to, e)
                     good = was_good and is_good(x, y, state, group, label)
-                    if good and nodes[target, GOOD] == 0:
+                    if good:
                         nodes[target, GOOD] = 1
-                        nodes[target, MADE_BY] = e
                     edges[e, PARENT] = node
                     edges[e, GROUP] = group
                     edges[e, LABEL] = label
