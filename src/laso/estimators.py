@@ -339,17 +339,14 @@ class Tagger(Estimator):
 
         plan = Plan(epochs=epochs, seed=self.seed, patience=self.patience)
         scored = examples.held_out is not None
-        try:
-            train(
-                machine,
-                examples.train,
-                training,
-                plan,
-                score=score if scored else None,
-                progress=progress,
-            )
-        except KeyboardInterrupt:  # while the held-out sentences were scored
-            training.interrupted = True
+        train(
+            machine,
+            examples.train,
+            training,
+            plan,
+            score=score if scored else None,
+            progress=progress,
+        )
         if best:
             training.best = best[0]
         elif not scored or training.best is None:
