@@ -2,6 +2,7 @@
 # make test   run the tests
 # make lint   check style, types and spelling
 # make bench  measure against peers (hours; interrupt it freely, it goes on where it was)
+# make experiments  re-run the paper's Table 1 (hours; interrupt it freely)
 # make readme put the output of the first two into README.md
 # Each sets up .venv the first time; nothing but Python 3.11+ and make is assumed.
 
@@ -9,7 +10,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo test lint format readme clean bench
+.PHONY: demo test lint format readme clean bench experiments
 
 demo: $(READY)
 	@$(BIN)/laso demo
@@ -26,6 +27,11 @@ lint: $(READY)
 bench: $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	@$(BIN)/python -m benchmarks all $(BENCH)
+
+experiments: $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[lists,plots]'
+	@$(BIN)/laso reproduce table1 $(EXPERIMENTS)
+	@$(BIN)/python tools/figures.py
 
 format: $(READY)
 	@$(BIN)/ruff check --fix .

@@ -1,66 +1,31 @@
-"""The corpora that the systems are measured on, as column files that every process reads itself."""
+"""The corpora that the systems are measured on: read as peers would, and in other sizes."""
 
 from __future__ import annotations
 
 import zlib
 from pathlib import Path
-from typing import NamedTuple
 
-from laso.data import Sentence, find_corpus, load_bundled, read_columns, write_columns
+from laso.data import Sentence
+from laso.experiments.corpus import Files, few, files, held_out, load, written
 
-
-class Files(NamedTuple):
-    """What to train on and what to decode."""
-
-    train: Path
-    test: Path
+__all__ = [
+    "Files",
+    "few",
+    "files",
+    "held_out",
+    "load",
+    "plain_read",
+    "rejoined",
+    "relabelled",
+    "times",
+    "written",
+]
 
 
 def plain_read(path: str | Path) -> list[Sentence]:
     """A column file as a user of the peers would read it: as fast as plain Python can."""
     text = Path(path).read_text(encoding="utf-8").strip()
     return [[tuple(line.split()) for line in part.split("\n")] for part in text.split("\n\n")]
-
-
-def load(name: str) -> tuple[list[Sentence], list[Sentence]]:
-    """Train and test sentences of ``conll2000`` or of the ``bundled`` corpus."""
-    if name == "bundled":
-        return load_bundled()
-    folder = find_corpus(name)
-    return read_columns(folder / "train.txt"), read_columns(folder / "test.txt")
-
-
-def files(name: str, work: Path, *, quick: bool) -> Files:
-    """The corpus as files; a small slice of it if ``quick``."""
-    if name != "bundled" and not quick:
-        folder = find_corpus(name)
-        return Files(folder / "train.txt", folder / "test.txt")
-    train, test = load(name)
-    if quick:
-        train, test = train[:150], test[:40]
-    return written(work, "all", train, test)
-
-
-def held_out(given: Files, work: Path) -> Files:
-    """Every tenth sentence of the training data to choose settings on, the rest to train on."""
-    sentences = read_columns(given.train)
-    rest = [sentence for i, sentence in enumerate(sentences) if i % 10 != 9]
-    return written(work, "held-out", rest, sentences[9::10])
-
-
-def written(work: Path, name: str, train: list[Sentence], test: list[Sentence]) -> Files:
-    """The sentences as two files in the folder ``work``."""
-    result = Files(work / f"{name}.train.txt", work / f"{name}.test.txt")
-    for path, sentences in zip(result, (train, test), strict=True):
-        write_columns(path, sentences)
-    return result
-
-
-def few(path: Path, work: Path) -> Path:
-    """A file with the first sentences of a file: enough to have code compiled or loaded."""
-    result = work / "few.txt"
-    write_columns(result, read_columns(path)[:20])
-    return result
 
 
 def times(sentences: list[Sentence], factor: float) -> list[Sentence]:

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks import corpus
-from benchmarks.jobs import Bench, Row, load, machine, save, versions
+from benchmarks.jobs import Bench, versions
 from benchmarks.systems import Settings, System
 from laso.data import Sentence
+from laso.experiments.measure import Row, load, machine, save
 
 EPOCHS = 3
 BASE = 2000  # sentences, in all curves but that over sentences

@@ -50,18 +50,22 @@ class Laso:
         return time.perf_counter() - started
 
     def learn(self, path: Path, settings: Settings, model: Path) -> Learned:
-        """Hand the file to ``fit``, as its users would; its stages are timed from outside."""
-        made = tagger_class(settings)(**parameters(settings))
+        """Hand the file to ``fit``, as its users would."""
+        from laso import Tagger
+
         started = time.perf_counter()
-        made.fit(path).save(model)
+        made = Tagger(**parameters(settings)).fit(path)
+        made.save(model)
         seconds = time.perf_counter() - started
-        read_s, features_s = made.seconds["read"], made.seconds["features"]
+        read_s, features_s = made.seconds_["read"], made.seconds_["features"]
         return Learned(read_s, features_s, seconds - read_s - features_s)
 
     def decode(self, model: Path, settings: Settings, sentences: list[Sentence]) -> Decoded:
         """Predict all sentences in one call, in one thread."""
+        from laso import Tagger
+
         started = time.perf_counter()
-        tagger = tagger_class(settings).load(model)
+        tagger = Tagger.load(model)
         tagger.predict(sentences[:1])
         loaded = time.perf_counter()
         labels = tagger.predict(sentences)
@@ -73,85 +77,22 @@ def parameters(settings: Settings) -> dict[str, Any]:
     import laso
     from laso.features.templates import CHUNKING
 
+    climb = {name: settings[name] for name in ("rate", "variance") if name in settings}
     updates = {
         "perceptron": laso.perceptron(),
         "perceptron, worst, margin 1": laso.perceptron(weighting=laso.worst, margin=1.0),
         "alma": laso.alma(),
         "passive-aggressive": laso.passive_aggressive(),
-        "likelihood": None,
+        "likelihood": laso.adagrad(**climb),
     }
-    result = {
+    return {
         "templates": CHUNKING,
+        "queue": laso.exact() if settings["queue"] == "exact" else settings["queue"],
         "update": updates[settings["update"]],
+        "strategy": getattr(laso, settings.get("strategy", "standard")),
         "epochs": settings["epochs"],
         "threads": 1,
     }
-    if settings["queue"] != "exact":
-        result |= {"queue": settings["queue"], "strategy": getattr(laso, settings["strategy"])}
-    return result
-
-
-def tagger_class(settings: Settings) -> Any:
-    """``Tagger`` with a clock, and for exact search with the lattice in place of the beam."""
-    from laso.engine.machine import all_of
-    from laso.engine.passes import Plan
-    from laso.estimators import Tagger
-    from laso.tasks.tagging import Tagging
-
-    class Timed(Tagger):
-        """Notes the seconds spent in reading and in making features; the rest is training."""
-
-        @property
-        def seconds(self) -> dict[str, float]:
-            zero = {"read": 0.0, "features": 0.0}
-            found: dict[str, float] = self.__dict__.setdefault("_seconds", zero)
-            return found
-
-        def _clocked(self, name: str, method: Any, *arguments: Any) -> Any:
-            started = time.perf_counter()
-            try:
-                return method(*arguments)
-            finally:
-                self.seconds[name] += time.perf_counter() - started
-
-        def _with_labels(self, *arguments: Any) -> Any:
-            return self._clocked("read", super()._with_labels, *arguments)
-
-        def _begin(self, *arguments: Any) -> Any:
-            return self._clocked("features", super()._begin, *arguments)
-
-        def _examples(self, *arguments: Any) -> Any:
-            return self._clocked("features", super()._examples, *arguments)
-
-    if settings["queue"] != "exact":
-        return Timed
-
-    from laso.engine.exact import ExactMachine, adagrad
-    from laso.updates import perceptron
-
-    class Exact(Timed):
-        """Learns and decodes with the lattice."""
-
-        def _exact(self) -> Any:
-            return ExactMachine(Tagging, self.update or perceptron())
-
-        def _learn(self, examples: Any, epochs: int, progress: Any) -> Any:
-            machine, plan = self._exact(), Plan(epochs=epochs, seed=self.seed)
-            training: Any = self.training_
-            if settings["update"] == "likelihood":
-                given = {name: settings[name] for name in ("rate", "variance") if name in settings}
-                climb = adagrad(**given)
-                machine.fit_likelihood_sgd(examples.train, training, plan, climb)
-            else:
-                machine.fit(examples.train, training, plan)
-            self._publish(training.best)
-            return self
-
-        def _decoded(self, machine: Any, corpus: Any, table: Any) -> Any:
-            steps, _, _ = self._exact().decode(corpus, all_of(corpus), table)
-            return steps[:, 1]
-
-    return Exact
 
 
 def _exists(module: str) -> bool:

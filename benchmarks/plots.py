@@ -5,16 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("Agg")
-from matplotlib import pyplot
-
 from benchmarks.growth import MEASURES
-from benchmarks.jobs import Row
 from benchmarks.report import total
+from laso.experiments.measure import Row
+from laso.experiments.plots import pyplot, saved
 
-matplotlib.rcParams["svg.hashsalt"] = "laso"
 COLOURS = {"laso": "tab:red", "python-crfsuite": "tab:blue", "vowpalwabbit": "tab:green"}
 
 
@@ -35,7 +30,7 @@ def peers(rows: list[Row], path: Path) -> Path:
     right.barh(names, speeds, color=[COLOURS[row["system"]] for row in rows])
     right.set(xlabel="tokens per second, one thread")
     right.tick_params(axis="y", labelsize=8)
-    return _saved(figure, path)
+    return saved(figure, path)
 
 
 def growth(rows: list[Row], path: Path) -> Path:
@@ -48,7 +43,7 @@ def growth(rows: list[Row], path: Path) -> Path:
         for j, curve in enumerate(curves):
             _curve(axes[i][j], [row for row in rows if row["curve"] == curve], measure)
             axes[i][j].set(xlabel=curve, ylabel=measure)
-    return _saved(figure, path)
+    return saved(figure, path)
 
 
 def _curve(axis: Any, rows: list[Row], measure: str) -> None:
@@ -59,10 +54,3 @@ def _curve(axis: Any, rows: list[Row], measure: str) -> None:
         axis.plot(*zip(*found, strict=True), marker="o", label=" ".join(name))
     axis.set(xscale="log", yscale="log")
     axis.legend(fontsize=7)
-
-
-def _saved(figure: Any, path: Path) -> Path:
-    figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None})
-    pyplot.close(figure)
-    return path

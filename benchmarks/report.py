@@ -5,13 +5,12 @@ Every figure in it comes from a measurement; what was not measured is said to be
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 from benchmarks.growth import MEASURES, exponents
-from benchmarks.jobs import Row, load
+from laso.experiments.measure import Row, load, table
 
 OURS, CRFSUITE, VW = "laso", "python-crfsuite", "vowpalwabbit"
 ONLINE = ("ap", "pa")
@@ -129,12 +128,6 @@ def _at_least(ratio: float, times: float) -> bool:
 def size(name: str, row: Row) -> str:
     """A figure of memory or of a file."""
     return f"{row[name]:,.0f} MB" if name == "peak_mb" else f"{row[name] / 1e6:.2f} MB"
-
-
-def table(head: list[str], lines: Iterable[list[str]]) -> str:
-    """A table in Markdown; all columns but the first two to the right."""
-    marks = ["---" if i < 2 else "---:" for i in range(len(head))]
-    return "\n".join("| " + " | ".join(line) + " |" for line in [head, marks, *lines])
 
 
 def report(peers: list[Row], growth: list[Row], chosen: dict[str, Row]) -> str:

@@ -6,8 +6,9 @@ import shutil
 from typing import Any
 
 from benchmarks.corpus import Files, few
-from benchmarks.jobs import Bench, Row, load, machine, medians, save, versions
+from benchmarks.jobs import Bench, medians, versions
 from benchmarks.systems import System
+from laso.experiments.measure import Row, load, machine, save
 
 MEASURES = (
     "read_s",

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol
 
 from laso.data import Sentence
+from laso.experiments.measure import Grid, Settings
 
-Settings: TypeAlias = dict[str, Any]
-Grid: TypeAlias = dict[str, list[Any]]
+__all__ = ["Decoded", "Grid", "Learned", "Settings", "System", "all_systems"]
 
 
 class Learned(NamedTuple):

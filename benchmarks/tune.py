@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from benchmarks.corpus import Files
-from benchmarks.jobs import Bench, Row, load, save, versions
-from benchmarks.systems import Grid, Settings, System
+from benchmarks.jobs import Bench, versions
+from benchmarks.systems import Settings, System
+from laso.experiments.measure import Row, descend, described, load, save
 
 FORMS = "python-crfsuite/forms"
 
@@ -50,15 +51,6 @@ def tune_one(
     bench.say(f"{key}: chosen {described(best)}")
 
 
-def descend(start: Settings, grid: Grid, score: Callable[[Settings], float]) -> Settings:
-    """Settings in which each value of the grid, taken in turn, has the best score."""
-    best = dict(start)
-    for name, values in grid.items():
-        scores = [score(best | {name: value}) for value in values]
-        best[name] = values[scores.index(max(scores))]
-    return best
-
-
 class Trials:
     """The held-out F of settings: what was tried before is remembered, what is new is kept."""
 
@@ -95,8 +87,3 @@ def fastest_form(bench: Bench, system: System, files: Files, chosen: dict[str, R
         chosen[FORMS] = bench.job(system, "forms", train=files.train)
         bench.say(f"{system.name}: seconds to hand over features: {chosen[FORMS]}")
     return min(chosen[FORMS], key=lambda form: float(chosen[FORMS][form]))
-
-
-def described(settings: Settings) -> str:
-    """The settings in one line."""
-    return ", ".join(f"{name} {value}" for name, value in settings.items())

@@ -8,7 +8,6 @@ process to the first labels, of a model trained here (``first``) or loaded.
 from __future__ import annotations
 
 import json
-import resource
 import sys
 import time
 from pathlib import Path
@@ -18,6 +17,7 @@ from benchmarks.corpus import plain_read
 from benchmarks.peers import time_forms
 from benchmarks.systems import System, all_systems
 from laso.data import Sentence
+from laso.experiments.measure import peak_mb
 from laso.metrics import accuracy, chunk_scores
 
 
@@ -83,21 +83,6 @@ def split(sentences: list[Sentence]) -> tuple[list[list[str]], list[Sentence]]:
     """The labels, and the sentences without them."""
     wanted = [[token[2] for token in sentence] for sentence in sentences]
     return wanted, [[token[:2] for token in sentence] for sentence in sentences]
-
-
-def peak_mb() -> float:
-    """The most memory that this process has had, all of it, in MB (a million bytes).
-
-    On Linux ``ru_maxrss`` also counts the process that started this one; VmHWM is the same figure
-    without that.
-    """
-    status = Path("/proc/self/status")
-    if status.exists():
-        for line in status.read_text(encoding="utf-8").splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024 / 1e6
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
 
 
 JOBS = {"train": train, "decode": decode, "start": start, "forms": forms}

@@ -39,7 +39,7 @@ class Segmenting(CompiledProblem):
         n = x.items.shape[0]
         out[STATE_SIZE] = 2
         out[MAX_GROUPS] = LONGEST
-        out[MAX_FEATURES] = 3 + LONGEST
+        out[MAX_FEATURES] = 2
         out[CELLS] = LONGEST * n
         out[STEPS] = n
 
@@ -60,13 +60,17 @@ class Segmenting(CompiledProblem):
         return LONGEST * state[0] + group - 1
 
     @staticmethod
-    def shared(x, state, group, out):
-        key = 7
-        for i in range(group):
-            out.keys[i] = mix(mix(1, i), x.items[state[0] + i, 0])
-            key = mix(key, x.items[state[0] + i, 0])
-        out.keys[group] = key
-        return group + 1
+    def part(x, cell, i):
+        return cell - 1 if i == 0 and cell % LONGEST > 0 else -1  # the segment one shorter
+
+    @staticmethod
+    def shared(x, cell, out):
+        first, more = cell // LONGEST, cell % LONGEST
+        out.keys[0] = mix(mix(1, more), x.items[first + more, 0])
+        out.keys[1] = 7
+        for i in range(more + 1):
+            out.keys[1] = mix(out.keys[1], x.items[first + i, 0])
+        return 2
 
     @staticmethod
     def features(x, state, group, out):

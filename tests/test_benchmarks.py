@@ -8,10 +8,11 @@ import pytest
 from benchmarks import corpus, growth, report, template, tune
 from benchmarks.__main__ import main
 from benchmarks.corpus import Files
-from benchmarks.jobs import Bench, Row, medians
+from benchmarks.jobs import Bench, medians
 from benchmarks.run import MEASURES
 from benchmarks.systems import all_systems
 from laso.data import load_bundled, read_columns
+from laso.experiments.measure import Row, descend
 
 SENTENCE = [("He", "PRP", "B-NP"), ("ran", "VBD", "B-VP"), ("11:30|x", "CD", "B-NP")]
 MACHINE = {"system": "Linux", "cores": 2}
@@ -148,10 +149,10 @@ def test_settings_are_chosen_one_after_the_other_and_ties_take_the_first():
         tried.append(dict(settings))
         return -abs(settings["a"] - 2) + (settings["a"] == 2) * (settings["b"] == "y")
 
-    best = tune.descend({"a": 9, "b": "x", "kept": 1}, {"a": [1, 2, 3], "b": ["x", "y"]}, score)
+    best = descend({"a": 9, "b": "x", "kept": 1}, {"a": [1, 2, 3], "b": ["x", "y"]}, score)
     assert best == {"a": 2, "b": "y", "kept": 1}
     assert [settings["a"] for settings in tried] == [1, 2, 3, 2, 2]
-    assert tune.descend({"a": 0}, {"a": [3, 1, 2]}, lambda _: 1.0) == {"a": 3}
+    assert descend({"a": 0}, {"a": [3, 1, 2]}, lambda _: 1.0) == {"a": 3}
 
 
 def test_trials_are_not_repeated(tmp_path):

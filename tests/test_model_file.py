@@ -366,6 +366,9 @@ CHANGES = {
     "state of another size": tensor("learning.reals", lambda t: t[:2]),
     "state of another type": tensor("learning.v.values", lambda t: t.astype("<f8")),
     "counters": tensor("learning.ints", lambda t: -t),
+    "no clock": tensor("learning.clock", lambda t: t[:0]),
+    "a clock that is none": tensor("learning.clock", lambda t: t * np.nan),
+    "facts": setting("facts", to=1),
     "words": tensor("values.0", lambda t: t[:-1]),
     "no words": tensor("values.0", lambda t: np.frombuffer(b'{"a":1}', np.uint8)),
     "words that are none": tensor("values.0", lambda t: np.frombuffer(b"[1]", np.uint8)),
@@ -405,7 +408,7 @@ def test_compressed_arrays_are_of_the_size_they_say(stored, dtype, size):
 def test_loading_makes_only_what_is_known():
     """Nothing that runs a command, imports or opens a file can be named."""
     modules = {thing.__module__ for thing in KNOWN.values()}
-    assert modules == {"laso.queues", "laso.updates", "laso.learn", "laso.engine.options"}
+    assert modules == {"laso.queues", "laso.updates", "laso.learn"}
 
 
 # Parts

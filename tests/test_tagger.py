@@ -40,7 +40,7 @@ from laso.engine.reference import Reference, input_of, output_of
 from laso.errors import BadData, BadTemplate, MissingData
 from laso.estimators import quality
 from laso.features import CHUNKING
-from laso.features.inputs import read_input
+from laso.features.inputs import Columns, Factor, read_input
 from laso.metrics import accuracy, chunk_scores
 from laso.tasks.tagging import Tagging, WeightedTagging
 from tests.spaces import quick
@@ -109,6 +109,22 @@ def test_a_file_is_learned_from_as_lists_are(fitted, tmp_path):
         [[t[:2] for t in s] for s in TRAIN], [[t[2] for t in s] for s in TRAIN]
     )
     assert again.predict(str(path)) == fitted.predict(TRAIN)
+
+
+def test_a_file_read_in_small_pieces_is_the_same(monkeypatch, tmp_path):
+    path = tmp_path / "train.txt"
+    text = "\n".join("".join(" ".join(token) + "\n" for token in s) for s in FEW)
+    path.write_text(text, encoding="utf-8")
+    whole = read_input(path)
+    monkeypatch.setattr("laso.features.inputs.PIECE", 50)
+    pieces = read_input(path)
+    assert isinstance(whole, Columns)
+    assert isinstance(pieces, Columns)
+    assert pieces.lengths.tolist() == whole.lengths.tolist() == [len(s) for s in FEW]
+    for a, b in zip(pieces.columns, whole.columns, strict=True):
+        assert isinstance(a, Factor)
+        assert isinstance(b, Factor)
+        assert (a.values, a.codes.tolist()) == (b.values, b.codes.tolist())
 
 
 RULES = [
@@ -476,6 +492,15 @@ def test_an_interruption_with_a_held_out_score_keeps_the_best_until_then(reports
     assert tagger.score(TEST) > 0.2
 
 
+def test_an_interruption_before_the_first_score_keeps_the_last_weights_if_asked():
+    tagger = Tagger(templates=CHUNKING, queue=1, epochs=9, average=False)
+    tagger.fit(TRAIN, dev=TEST, progress=StopAfter(1))
+    assert tagger.interrupted_
+    assert not tagger.scores_
+    assert tagger.training_ is not None
+    assert weights(tagger) == as_names(tagger.training_.table)
+
+
 @pytest.mark.parametrize("held_out", [None, 0.2])
 @pytest.mark.parametrize("update", [perceptron(), alma()])
 def test_going_on_is_bit_identical(held_out, update):
@@ -634,7 +659,7 @@ def test_data_are_checked_by_fit(X, y, message):
 def test_importing_laso_is_light_and_finds_the_tagger():
     code = (
         "import sys, laso; assert not {'numba', 'sklearn', 'numpy'} & set(sys.modules);"
-        "assert laso.Tagger.__module__ == 'laso.estimators'; laso.Taggers"
+        "assert laso.Tagger.__module__ == 'laso.estimators.tagger'; laso.Taggers"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.stderr.strip().endswith("module 'laso' has no attribute 'Taggers'")

@@ -39,10 +39,13 @@ from laso.queues import (
 from laso.search import predict, search
 from laso.training import Model, Progress, fit
 from laso.updates import (
+    adagrad,
     alma,
+    lbfgs,
     loss_proportional,
     passive_aggressive,
     perceptron,
+    sgd,
     uniform,
     worst,
 )
@@ -69,6 +72,7 @@ __all__ = [
     "Tagger",
     "Unreachable",
     "a_star",
+    "adagrad",
     "alma",
     "beam",
     "best_first",
@@ -81,6 +85,7 @@ __all__ = [
     "greedy",
     "hill_climbing",
     "laso",
+    "lbfgs",
     "learn",
     "linear_kernel",
     "loss_proportional",
@@ -92,6 +97,7 @@ __all__ = [
     "predict",
     "rbf_kernel",
     "search",
+    "sgd",
     "siblings",
     "standard",
     "uniform",

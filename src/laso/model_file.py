@@ -29,9 +29,10 @@ from safetensors import SafetensorError
 from laso import queues, updates
 from laso.engine import layout as at
 from laso.engine.layout import Array, Table
-from laso.engine.machine import placed
-from laso.engine.options import own_key
+from laso.engine.machine import SOME, placed
+from laso.engine.passes import Training
 from laso.errors import BadModel, LasoError
+from laso.features.templates import Template
 from laso.learn import early, laso, max_violation, standard
 
 FORMAT = 1
@@ -175,14 +176,19 @@ def packed(table: Table) -> Table:
     Common features have weights for many labels, so that they are found first.
     """
     keys, rows = stored_rows(table)
-    return _fullest_first(keys, table.v[rows], int(table.ints[at.BITS]))
+    return _fullest_first(keys, rows, table.v, int(table.ints[at.BITS]))
 
 
-def _fullest_first(keys: Array, v: Array, bits: int) -> Table:
-    """A table of rows in the order of their keys."""
-    filled = np.count_nonzero(v, axis=1)
+def _fullest_first(keys: Array, rows: Array, v: Array, bits: int) -> Table:
+    """A table of the rows named, whose keys are in their order."""
+    filled = _filled(v)[rows]
     order = np.argsort(-filled, kind="stable")[: np.count_nonzero(filled)]
-    return table_of(keys[order], v[order], bits=bits)
+    return table_of(keys[order], v[rows[order]], bits=bits)
+
+
+def _filled(v: Array) -> Array:
+    """How many weights of each row are not zero."""
+    return np.concatenate([np.count_nonzero(v[i], axis=1) for i in _in_parts(np.arange(len(v)))])
 
 
 def stored_rows(table: Table) -> tuple[Array, Array]:
@@ -214,7 +220,11 @@ def pack_weights(table: Table, packing: str | None) -> Tensors:
     if packing is not None and packing not in PACKINGS:
         raise ValueError(f"weights must be None or {', '.join(PACKINGS)}, found {packing!r}")
     keys, rows = stored_rows(table)
-    v = table.v[rows]
+    parts = [_packed_part(table.v[some], packing) for some in _in_parts(rows)]
+    return {"keys": _gaps(keys), **_joined(parts)}
+
+
+def _packed_part(v: Array, packing: str | None) -> Tensors:
     scales: Tensors = {}
     if packing in ("float32", "float16"):
         most = np.finfo(packing).max
@@ -226,8 +236,16 @@ def pack_weights(table: Table, packing: str | None) -> Tensors:
         scale = np.maximum(scale, np.finfo(np.float16).smallest_subnormal)
         v = np.clip(np.rint(v / scale[:, None].astype(np.float64)), -127, 127).astype(np.int8)
         scales = {"scales": scale}
-    tensors = sparse(v)
-    return {"keys": _gaps(keys), **scales, **tensors}
+    return {**scales, **sparse(v)}
+
+
+def _in_parts(rows: Array) -> list[Array]:
+    """Rows to be worked on part by part, so that little is copied at a time."""
+    return np.array_split(rows, 1 + len(rows) // SOME)
+
+
+def _joined(parts: Sequence[Tensors]) -> Tensors:
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def unpack_weights(tensors: Mapping[str, Array], n_labels: int, dtype: Any, bits: int) -> Table:
@@ -239,7 +257,7 @@ def unpack_weights(tensors: Mapping[str, Array], n_labels: int, dtype: Any, bits
             raise BadModel("its rows and their scales are not equally many")
         v *= tensors["scales"][:, None].astype(dtype)
     check_finite(v)
-    return _fullest_first(keys, v, bits)
+    return _fullest_first(keys, np.arange(len(keys)), v, bits)
 
 
 def sparse(v: Array, prefix: str = "") -> Tensors:
@@ -286,36 +304,62 @@ def _summed(gaps: Array) -> Array:
     return keys.view(np.int64)
 
 
-def pack_learning(table: Table) -> Tensors:
+def pack_learning(training: Training) -> Tensors:
     """A table in the midst of learning: every row, the running sums and the counters."""
+    table = training.table
     keys, rows = stored_rows(table)
-    return {
+    matrices = {"v": table.v, "u": table.u}
+    if training.squares is not None:
+        matrices["squares"] = training.squares
+    tensors = {
         "learning.keys": _gaps(keys),
-        **sparse(table.v[rows], "learning.v."),
-        **sparse(table.u[rows], "learning.u."),
         "learning.ints": table.ints.astype("<i8"),
         "learning.reals": table.reals.astype("<f8"),
+        "learning.clock": np.array([training.clock], "<f8"),
     }
+    for name, matrix in matrices.items():
+        prefix = f"learning.{name}."
+        tensors |= _joined([sparse(matrix[some], prefix) for some in _in_parts(rows)])
+    return tensors
 
 
-def unpack_learning(tensors: Mapping[str, Array], n_labels: int, dtype: Any) -> Table:
-    """The table that ``pack_learning`` took apart."""
+def unpack_learning(
+    training: Training, tensors: Mapping[str, Array], n_labels: int, dtype: Any
+) -> None:
+    """Give a training what ``pack_learning`` took apart."""
     keys = _summed(tensors["learning.keys"])
     v = dense(tensors, len(keys), n_labels, "learning.v.")
     u = dense(tensors, len(keys), n_labels, "learning.u.")
     ints, reals = tensors["learning.ints"].astype(np.int64), tensors["learning.reals"].copy()
     if v.dtype != dtype or u.dtype != dtype or ints.shape != (4,) or reals.shape != (4,):
         raise BadModel("the state of its training is not of the right shape")
-    for array in (v, u, reals):
+    clock = tensors["learning.clock"]
+    if clock.shape != (1,):
+        raise BadModel("the clock of its training is none")
+    squares = None
+    if "learning.squares.counts" in tensors:
+        squares = dense(tensors, len(keys), n_labels, "learning.squares.").astype(dtype)
+        if (squares < 0.0).any():
+            raise BadModel("found squares below zero")
+    for array in (v, u, reals, clock, *([] if squares is None else [squares])):
         check_finite(array)
     if ints[at.GENERATION] < 1 or ints[at.TICKS] < 0 or not 0 <= ints[at.BITS] < 63:
         raise BadModel("the counters of its training are out of range")
     ints[at.ROWS] = len(keys)
-    return table_of(keys, v, u=u)._replace(ints=ints, reals=reals)
+    training.table = table_of(keys, v, u=u)._replace(ints=ints, reals=reals)
+    training.squares, training.clock = squares, float(clock[0])
 
 
 # --------------------------------------------------------------------------- names for functions
 
+RULES = (
+    updates.Perceptron,
+    updates.Alma,
+    updates.PassiveAggressive,
+    updates.AdaGrad,
+    updates.Sgd,
+    updates.Lbfgs,
+)
 KNOWN: dict[str, Any] = {
     thing.__name__: thing
     for thing in (
@@ -324,10 +368,9 @@ KNOWN: dict[str, Any] = {
         queues.depth,
         queues.total_score,
         queues.path_component,
-        own_key,
-        updates.Perceptron,
-        updates.Alma,
-        updates.PassiveAggressive,
+        queues.own_key,
+        queues.own_signature,
+        *RULES,
         updates.uniform,
         updates.loss_proportional,
         updates.worst,
@@ -343,8 +386,12 @@ def described(thing: Any) -> Any:
     """A queue, update, strategy or plain value as JSON, by name and parameters."""
     if thing is None or isinstance(thing, (bool, int, float, str)):
         return thing
+    if isinstance(thing, Template):
+        return str(thing)
     if isinstance(thing, Sequence):
         return [described(each) for each in thing]
+    if isinstance(thing, Mapping):
+        return {"table": [[described(key), described(value)] for key, value in thing.items()]}
     if isinstance(thing, partial) and not thing.args:
         return {"make": _name(thing.func), "with": _each(thing.keywords)}
     if is_dataclass(thing) and not isinstance(thing, type):
@@ -361,10 +408,11 @@ def restored(description: Any) -> Any:
         return description
     if "name" in description:
         return KNOWN[description["name"]]
+    if "table" in description:
+        return {restored(key): restored(value) for key, value in description["table"]}
     make: Any = KNOWN[description["make"]]
     given = {name: restored(value) for name, value in description["with"].items()}
-    rule = make in (updates.Perceptron, updates.Alma, updates.PassiveAggressive)
-    return make(**given) if rule else partial(make, **given)
+    return make(**given) if make in RULES else partial(make, **given)
 
 
 def _each(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -81,13 +81,20 @@ def hill_climbing() -> MakeQueue:
 
 
 def exact(
-    signature: Callable[[Any], Hashable], *, key: Callable[[Node], Any] | None = None
+    signature: Callable[[Any], Hashable] | None = None,
+    *,
+    key: Callable[[Node], Any] | None = None,
 ) -> MakeQueue:
     """An unlimited beam in which states of equal signature are recombined: Viterbi search.
 
     It is exact if states of equal signature and key have the same future, and all goals the same
-    key (or no step raises the score).
+    key (or no step raises the score). A compiled problem has a signature and a key of its own,
+    which ``exact()`` uses.
     """
+    if signature is None:
+        if key is not None:
+            raise ValueError("a key of your own needs a signature too: exact(signature, key=key)")
+        return partial(Beam, width=None, key=own_key, signature=own_signature)
     return partial(Beam, width=None, key=key or depth, signature=signature)
 
 
@@ -119,6 +126,26 @@ def path_component(node: Node) -> float:
 def depth(node: Node) -> int:
     """The number of steps to the node."""
     return node.depth
+
+
+def own_key(node: Node) -> int:
+    """For ``beam(n, key=own_key)``: the round that a compiled problem's own key gives a node."""
+    key = int(_own(node.state, "key"))
+    return key if key >= 0 else node.depth  # below zero, the problem has none
+
+
+def own_signature(state: Any) -> int:
+    """What a compiled problem says of a state: those of equal signature have the same future."""
+    return int(_own(state, "signature"))
+
+
+def _own(state: Any, name: str) -> Any:
+    if not hasattr(state, name):
+        raise ValueError(
+            f"found a state without a {name} of its own, which only compiled problems have: "
+            "expected exact(signature) or beam(width, key=key)"
+        )
+    return getattr(state, name)
 
 
 class Line:

@@ -2,7 +2,8 @@
 
 An update rule is a small frozen object. ``rule.start()`` gives the first weight vector, and
 ``rule(w, x, sibs, nodes)`` is *update* of Figure 2. What enters Delta, and how much, is a
-weighting; where w lives (primal, general norm, kernel) is the vector's own business.
+weighting; where w lives (primal, general norm, kernel) is the vector's own business. Likelihood is
+for the compiled engine alone, which makes its steps itself.
 """
 
 from __future__ import annotations
@@ -157,9 +158,104 @@ class PassiveAggressive:
         return w
 
 
+SUPPORTS = ("rows", "pairs", "lattice")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Likelihood:
+    """Climbs log p(y | x), paths weighted by exp(score): with exact search a random field.
+
+    Only the compiled engine has it, with ``queue=exact()``. ``variance`` is that of the Gaussian
+    prior on each weight (``math.inf``: none).
+    """
+
+    variance: float = 10.0
+
+    def __post_init__(self) -> None:
+        if not self.variance > 0.0:
+            raise ValueError(f"the variance must be positive, found {self.variance}")
+
+    def start(self) -> WeightVector:
+        raise self._refusal()
+
+    def __call__(
+        self, w: WeightVector, x: Any, sibs: Sequence[Node], nodes: Sequence[Node]
+    ) -> WeightVector:
+        raise self._refusal()
+
+    def _refusal(self) -> ValueError:
+        return ValueError(
+            f"{type(self).__name__.lower()}() climbs the likelihood, which the reference engine "
+            "does not know: it is for compiled problems with queue=exact()"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Climb(Likelihood):
+    """Goes up a step for every ``batch`` examples; ``rate`` is how far."""
+
+    rate: float = 0.1
+    batch: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0.0 < self.rate < math.inf:
+            raise ValueError(f"the rate must be positive and finite, found {self.rate}")
+        if self.batch < 1:
+            raise ValueError(f"a batch has at least one example, found batch={self.batch}")
+
+    def prior(self, examples: int) -> float:
+        """How hard the prior pulls in one step."""
+        return 1.0 / (self.variance * max(1, examples))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sgd(Climb):
+    """Stochastic gradient ascent, step t at rate / (1 + rate * t / (variance * examples))."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdaGrad(Climb):
+    """Each weight has a rate of its own, rate / sqrt(first + its squared slopes so far)."""
+
+    rate: float = 0.5
+    first: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0.0 < self.first < math.inf:
+            raise ValueError(f"first must be positive and finite, found {self.first}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lbfgs(Likelihood):
+    """Goes to the maximum of the likelihood of all examples; nothing in it is random.
+
+    ``support`` says which weights there are: whole ``"rows"`` of the features seen on good paths,
+    only the ``"pairs"`` of feature and label seen there, or the rows of all features on the
+    ``"lattice"``. It ends after so many ``iterations``, or when the largest slope of the objective
+    per example is below ``tolerance``. ``memory`` is how many steps back it looks.
+    """
+
+    support: str = "rows"
+    iterations: int = 200
+    tolerance: float = 1e-5
+    memory: int = 6
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.support not in SUPPORTS:
+            raise ValueError(f"support must be one of {SUPPORTS}, found {self.support!r}")
+        if self.iterations < 1 or self.memory < 1:
+            raise ValueError(f"iterations and memory must be at least 1, found {self}")
+
+
 perceptron = Perceptron
 alma = Alma
 passive_aggressive = PassiveAggressive
+adagrad = AdaGrad
+sgd = Sgd
+lbfgs = Lbfgs
 
 
 def _vector(kernel: Kernel | None, *, p: float = 2.0, margin: float) -> WeightVector:

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from laso import LasoError, __version__
-from laso.cli import demo, warmup
+from laso.cli import demo, reproduce, warmup
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, add_completion=False)
 
@@ -33,6 +33,9 @@ def options(
 
 
 app.command("demo", epilog="Example: laso demo --epochs 2 --beam 3 --json")(demo.run)
+app.command("reproduce", epilog="Example: laso reproduce table1 --rows LaSOp_1,LaSOa_1 --jobs 2")(
+    reproduce.run
+)
 app.command("warmup", epilog="Example: laso warmup laso.tasks.tagging:Tagging")(warmup.run)
 
 

@@ -1,87 +1,145 @@
 """Compile the engine together with a problem, and cache the result by a hash of all sources.
 
-Numba's own cache does not notice an edit in another file. Here each combination of engine and
-problem has a folder named after the hash of everything that enters it, so an edit anywhere leads
-to another folder, and several processes may fill one at once (Numba renames into place).
+Each combination of engine and problem has a folder named after the hash of everything that enters
+it, so an edit anywhere leads to another folder, and several processes may fill one at once (files
+are renamed into place). Where ``native`` can run the code, a folder has an object file for each
+entry point and types of arguments, and Numba is imported only to make one. Elsewhere Numba keeps
+its own cache there.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import hashlib
+import importlib.metadata
 import inspect
+import itertools
 import logging
 import os
-import re
+import platform
 import shutil
 import tempfile
 import threading
 import time
 import types
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import numba
 import numpy as np
-from numba.core.errors import NumbaError
 
-from laso.engine import hashing, kernels, lattice, layout
+from laso.engine import lattice, native
 from laso.engine.problem import NAMES, REQUIRED, CompiledProblem
 from laso.errors import LasoError
 
 log = logging.getLogger(__name__)
 
 ENTRIES = ("learn_many", "decode_many", "largest")
-# Called for each feature or label: a call costs more than the work, since arrays travel by value.
-INLINED = {
-    "expand",
-    "score_labels",
-    "remove_front",
-    "open_round",
-    "make_state",
-    "new_node",
-    "size",
-    "find",
-    "add_rows",
-    "place_for",
-    "insert",
-    "drop_last",
-    "step_to",
-    "row_of",
-    "add_entry",
-    "count_good",
-    "shortened",
-} | lattice.INLINE
-# Wrappers for calls from Python and C, which no inner function needs, are slow to compile.
-INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-MODULES = {kernels.__name__, lattice.__name__}
 KEEP_DAYS = 60
 KEEP_FOLDERS = 40
 
 _lock = threading.RLock()
-_compiled: dict[tuple[type[CompiledProblem], bool, bool], Kernels] = {}
+_compiled: dict[tuple[type[CompiledProblem], Variant], Kernels] = {}
 
 
 class CompileError(LasoError):
     """A function of a problem is outside the Numba subset; the message names it and the line."""
 
 
-@dataclass(frozen=True)
-class Kernels:
-    """The engine's entry points, compiled for one problem."""
+class Variant(NamedTuple):
+    """Which engine: see ``compiled``; ``checked`` is for the bounds of arrays."""
 
-    problem: type[CompiledProblem]
-    entries: dict[str, Callable[..., Any]]
-    helpers: dict[str, Callable[..., Any]]
+    full: bool
+    exact: bool
+    checked: bool
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """The names of its entry points."""
+        return lattice.ENTRY_POINTS if self.exact else ENTRIES
+
+
+PLAIN = Variant(full=False, exact=False, checked=False)
+
+
+class Kernels:
+    """The engine's entry points for one problem, each loaded or compiled when first called."""
+
+    def __init__(self, problem: type[CompiledProblem], variant: Variant) -> None:
+        for name in REQUIRED:
+            if getattr(problem, name) is getattr(CompiledProblem, name):
+                raise CompileError(f"{problem.__name__} needs a static method {name}")
+        self.problem, self.variant = problem, variant
+        self.entries = variant.entries
+        self.mark = fingerprint(problem, variant)
+        self.folder = _folder(problem, self.mark)
+        self.is_native = (
+            native.possible() and not variant.checked and not _is_set("NUMBA_DISABLE_JIT")
+        )
+        self._loaded: dict[tuple[str, str], native.Function] = {}
+        self._engines: dict[bool, Any] = {}
 
     def __call__(self, name: str, *arguments: Any) -> Any:
-        """Call an entry point; an error of compilation is put down to the function at fault."""
+        """Call an entry point."""
+        if self.is_native:
+            signature, numbers = native.described(arguments)
+            function = self._loaded.get((name, signature)) or self._load(name, signature, arguments)
+            if function:
+                return function(numbers)
+        with self._numba(cached=True) as engine:
+            return engine.entries[name](*arguments)
+
+    def _load(
+        self, name: str, signature: str, arguments: tuple[Any, ...]
+    ) -> native.Function | None:
+        """An entry point from the cache, or compiled into it; None if only Numba can run it."""
+        file = self.folder / native.file_name(name, signature)
+        with _lock:
+            try:
+                if (name, signature) not in self._loaded:
+                    found = native.read(file) or self._compile(name, arguments, file)
+                    self._loaded[name, signature] = native.linked(*found)
+            except native.Unsupported as error:
+                log.debug("%s runs by Numba: %s", self.problem.__name__, error)
+                self.is_native = False
+        return self._loaded.get((name, signature))
+
+    def _compile(self, name: str, arguments: tuple[Any, ...], file: Path) -> tuple[str, bytes]:
+        from numba.core.errors import NumbaError
+
+        from laso.engine.jit import object_code
+
+        with self._numba(cached=False) as engine:
+            try:
+                found = object_code(engine.entries[name], arguments)
+            except NumbaError:
+                raise
+            except Exception as error:  # a version of Numba whose inner parts differ
+                raise native.Unsupported(f"no object code: {error!r}") from error
         try:
-            return self.entries[name](*arguments)
+            native.save(file, *found)
+        except OSError as error:
+            _warn(file.parent, error.strerror)
+        return found
+
+    @contextlib.contextmanager
+    def _numba(self, *, cached: bool) -> Iterator[Any]:
+        """Numba's functions; an error of compilation is put down to the function at fault."""
+        from numba.core.errors import NumbaError
+
+        from laso.engine import jit
+
+        with _lock:
+            if cached not in self._engines:
+                folder = _writable(self.folder) if cached else None
+                self._engines[cached] = jit.Engine(self.problem, self.variant, self.mark, folder)
+        engine = self._engines[cached]
+        try:
+            yield engine
         except NumbaError as error:
-            raise CompileError(_explained(self.problem, self.helpers, error)) from error
+            raise CompileError(jit.explained(self.problem, engine, error)) from error
 
 
 def compiled(problem: type[CompiledProblem], *, full: bool = False, exact: bool = False) -> Kernels:
@@ -91,69 +149,17 @@ def compiled(problem: type[CompiledProblem], *, full: bool = False, exact: bool 
     without that code. ``exact`` is for the lattice, which has entry points of its own.
     """
     with _lock:
-        if (problem, full, exact) not in _compiled:
-            _compiled[problem, full, exact] = _compile(problem, full, exact)
-        return _compiled[problem, full, exact]
+        variant = Variant(full, exact, _is_set("LASO_BOUNDS_CHECK"))
+        if (problem, variant) not in _compiled:
+            _compiled[problem, variant] = Kernels(problem, variant)
+        return _compiled[problem, variant]
 
 
-def _compile(problem: type[CompiledProblem], full: bool, exact: bool) -> Kernels:
-    for name in REQUIRED:
-        if getattr(problem, name) is getattr(CompiledProblem, name):
-            raise CompileError(f"{problem.__name__} needs a static method {name}")
-    checked = os.environ.get("LASO_BOUNDS_CHECK", "") not in ("", "0")
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "boundscheck": checked}
-    # Kernels allocate nothing, so they do without reference counts, which cost most of the time.
-    options["_nrt"] = False
-    modules = (kernels, lattice) if exact else (kernels,)
-    entries = lattice.ENTRY_POINTS if exact else ENTRIES
-    # A function of the lattice takes the place of one of the kernels that has its name.
-    namespace: dict[str, Any] = {name: v for module in modules for name, v in vars(module).items()}
-    namespace["WEIGHTED"] = bool(problem.weighted)
-    namespace["FULL"] = full
-    helpers: dict[Any, Any] = {}
-    mark = fingerprint(problem, (checked, full, exact))
-    for name in NAMES:
-        namespace[name] = _jitted(getattr(problem, name), options, helpers, mark)
-    with _cache_folder(_folder(problem, mark)):
-        for name, function in list(namespace.items()):
-            if name in NAMES:
-                continue
-            if inspect.isfunction(function) and function.__module__ in MODULES:
-                own = types.FunctionType(function.__code__, namespace, name)
-                own.__qualname__ = f"{name}_{mark}"  # all code loaded shares one table of symbols
-                if name in entries:
-                    namespace[name] = numba.njit(own, cache=True, **options)
-                else:
-                    namespace[name] = numba.njit(
-                        own, forceinline=name in INLINED, **INNER, **options
-                    )
-    return Kernels(
-        problem,
-        {name: namespace[name] for name in entries},
-        {name: namespace[name] for name in NAMES},
-    )
+def _is_set(variable: str) -> bool:
+    return os.environ.get(variable, "") not in ("", "0")
 
 
-def _jitted(function: Any, options: dict[str, Any], made: dict[Any, Any], mark: str) -> Any:
-    """A function compiled with the plain functions it calls, so that users need no decorator."""
-    if function not in made:
-        namespace = dict(function.__globals__)
-        # The cache names the module, which must be there when it is read: a notebook's is not.
-        namespace["__name__"] = kernels.__name__
-        own = types.FunctionType(
-            function.__code__,
-            namespace,
-            function.__name__,
-            function.__defaults__,
-            function.__closure__,
-        )
-        own.__qualname__ = f"{function.__name__}_{len(made)}_{mark}"
-        made[function] = numba.njit(own, forceinline=True, **INNER, **options)
-        for name in function.__code__.co_names:
-            value = namespace.get(name)
-            if inspect.isfunction(value) and value not in hashing.OVERLOADED:
-                namespace[name] = _jitted(value, options, made, mark)
-    return made[function]
+# --------------------------------------------------------------------------- the cache
 
 
 def cache_root() -> Path:
@@ -166,16 +172,31 @@ def cache_root() -> Path:
 
 
 def _folder(problem: type[CompiledProblem], mark: str) -> Path:
+    """The folder for a problem, made if it can be: one that is only read will do as well."""
     root = cache_root()
     folder = root / f"{problem.__name__}-{mark}"
-    try:
+    with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "used").touch()
-    except OSError as error:
-        log.warning("cannot write the cache %s (%s): compiling for this process only", root, error)
-        return Path(tempfile.mkdtemp(prefix="laso-"))
-    _prune(root, folder)
+        _prune(root, folder)
     return folder
+
+
+def _writable(folder: Path) -> Path:
+    """A folder, or one for this process only if it cannot be written."""
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        _warn(folder, error.strerror)
+        folder = Path(tempfile.mkdtemp(prefix="laso-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+@functools.cache
+def _warn(folder: Path, reason: str) -> None:
+    """Say once what happens to each entry point."""
+    log.warning("cannot write the cache %s (%s): compiling for this process only", folder, reason)
 
 
 def _prune(root: Path, current: Path) -> None:
@@ -194,27 +215,38 @@ def _prune(root: Path, current: Path) -> None:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-@contextlib.contextmanager
-def _cache_folder(folder: Path) -> Iterator[None]:
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(folder)
-    try:
-        yield
-    finally:
-        numba.config.CACHE_DIR = before
-
-
-def fingerprint(problem: type[CompiledProblem], variant: tuple[bool, ...] = ()) -> str:
+def fingerprint(problem: type[CompiledProblem], variant: Variant = PLAIN) -> str:
     """A hash of all that the compiled code depends on."""
     digest = hashlib.sha256()
-    digest.update(repr((numba.__version__, np.__version__, variant, problem.weighted)).encode())
-    for module in (kernels, lattice, layout, hashing):
-        digest.update(Path(inspect.getfile(module)).read_bytes())
-    digest.update(Path(__file__).read_bytes())
+    versions = importlib.metadata.version("numba"), np.__version__
+    digest.update(repr((versions, _processor(), variant, problem.weighted)).encode())
+    names = ["compile", "hashing", "jit", "kernels", "layout", "native"]
+    for name in [*names, "lattice"] if variant.exact else names:
+        digest.update(Path(__file__).with_name(f"{name}.py").read_bytes())
     seen: set[int] = set()
     for name in NAMES:
         _hash_function(getattr(problem, name), digest, seen)
     return digest.hexdigest()[:16]
+
+
+@functools.cache
+def _processor() -> tuple[str, ...]:
+    """What the code is compiled for, without asking LLVM: the processor and what it can do."""
+    told = [
+        f"{name}={os.environ.get(name)}"
+        for name in ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES", "NUMBA_OPT")
+    ]
+    try:
+        with open("/proc/cpuinfo") as lines:
+            first = [*itertools.takewhile(str.strip, lines)]  # as far as the next processor
+    except OSError:
+        first = [platform.processor()]
+    kept = [
+        line
+        for line in first
+        if line.startswith(("cpu family", "model", "flags", "Features", "CPU"))
+    ]
+    return (platform.machine(), *told, *kept)
 
 
 def _hash_function(function: Any, digest: Any, seen: set[int]) -> None:
@@ -258,67 +290,3 @@ def _hash_value(name: str, value: Any, digest: Any, seen: set[int]) -> None:
         digest.update(repr((name, value.dtype, value.shape)).encode() + value.tobytes())
     elif isinstance(value, int | float | str | bytes | tuple | bool | np.generic):
         digest.update(repr((name, value)).encode())
-
-
-def _explained(problem: type[CompiledProblem], helpers: dict[str, Any], error: NumbaError) -> str:
-    """Which function of the problem is at fault, where, and why, without Numba's internals."""
-    for name, types_of in _signatures().items():
-        helper = helpers[name]
-        try:
-            helper.compile(types_of)
-        except NumbaError as own:
-            return (
-                f"{problem.__name__}.{name} cannot be compiled: {_reason(own)}\n"
-                f"  {_place(own, helper.py_func)}"
-            )
-    return f"{problem.__name__} cannot be compiled: {_reason(error)}"
-
-
-def _place(error: NumbaError, function: Any) -> str:
-    """File and line at fault: the innermost that Numba names outside itself comes first."""
-    for file, line in re.findall(r'^File "(.*)", line (\d+):', str(error), re.MULTILINE):
-        path = file if file.startswith("<") else os.path.abspath(file)
-        if Path(numba.__file__).parent not in Path(path).parents:
-            return f"{path}:{line}"
-    return f"{inspect.getsourcefile(function) or '?'}:{function.__code__.co_firstlineno}"
-
-
-def _reason(error: NumbaError) -> str:
-    """The head of Numba's message, which goes on with what it tried."""
-    text = str(error)
-    useful = []
-    for line in (line.strip() for line in text.splitlines()):
-        if line.startswith(("There are", 'File "', "During:", "- ", "Enable")):
-            break
-        if line and not line.startswith("Failed in"):
-            useful.append(line)
-    if "NRT required" in text or "Only accept returning of array" in text:
-        useful.append("(the functions of a problem cannot make arrays, lists or dictionaries)")
-    return " ".join(useful) or text
-
-
-def _signatures() -> dict[str, Any]:
-    """The Numba types with which the engine calls each function."""
-    of = numba.typeof
-    ints = np.zeros(1, np.int32)
-    longs = np.zeros(1, np.int64)
-    x = of(layout.Input(np.zeros((1, 1), np.int32), longs, np.zeros(1, np.float32), longs))
-    out = of(layout.Out(longs, np.zeros(1)))
-    state, y, i, flag = of(ints), of(ints), numba.int64, numba.boolean
-    group = numba.int32
-    step = (x, state, group, i)
-    return {
-        "limits": (x, of(longs)),
-        "initial": (x, state),
-        "groups": (x, state, of(ints)),
-        "cell": (x, state, group),
-        "shared": (x, state, group, out),
-        "features": (x, state, group, out),
-        "allowed": step,
-        "apply": (*step, state),
-        "is_goal": (x, state),
-        "is_good": (x, y, state, group, i),
-        "loss": (x, y, state, group, i, flag, flag),
-        "key": step,
-        "signature": step,
-    }

@@ -1,9 +1,11 @@
-"""64-bit keys for features, the same compiled and not."""
+"""64-bit keys for features, the same compiled and not, and a hint to the processor."""
 
 from __future__ import annotations
 
+import functools
+from typing import Any
+
 import numpy as np
-from numba.extending import overload
 
 _K1 = 0x9E3779B97F4A7C15
 _K2 = 0xBF58476D1CE4E5B9
@@ -18,18 +20,50 @@ def mix(a: int, b: int) -> int:
     return z - (1 << 64) if z >> 63 else z
 
 
+def prefetch(rows: np.ndarray[Any, Any], i: int) -> None:
+    """A hint that row i will be read soon; it changes nothing."""
+
+
 _U1, _U2, _S1, _S2 = np.uint64(_K1), np.uint64(_K2), np.uint64(32), np.uint64(29)
 
 
-@overload(mix)
-def _mix(a, b):  # type: ignore[no-untyped-def]
-    def mixed(a, b):  # type: ignore[no-untyped-def]
-        z = np.uint64(a) ^ (np.uint64(b) * _U1)
-        z = (z ^ (z >> _S1)) * _U2
-        return np.int64(z ^ (z >> _S2))
+@functools.cache
+def teach_numba() -> None:
+    """Tell Numba, if it is used at all, what these functions are in compiled code."""
+    from llvmlite import ir  # type: ignore[import-untyped]
+    from numba import types
+    from numba.core import cgutils
+    from numba.extending import intrinsic, overload
+    from numba.np.arrayobj import make_array
 
-    return mixed
+    @overload(mix)
+    def _mix(a, b):  # type: ignore[no-untyped-def]
+        def mixed(a, b):  # type: ignore[no-untyped-def]
+            z = np.uint64(a) ^ (np.uint64(b) * _U1)
+            z = (z ^ (z >> _S1)) * _U2
+            return np.int64(z ^ (z >> _S2))
+
+        return mixed
+
+    @intrinsic
+    def _hint(typing, rows, i):  # type: ignore[no-untyped-def]
+        def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+            array = make_array(signature.args[0])(context, builder, arguments[0])
+            step = cgutils.unpack_tuple(builder, array.strides)[0]
+            start = builder.bitcast(array.data, cgutils.voidptr_t)
+            place = builder.gep(start, [builder.mul(arguments[1], step)])
+            number = ir.IntType(32)
+            kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, number, number, number])
+            called = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+            builder.call(called, [place, number(0), number(3), number(1)])
+            return context.get_dummy_value()
+
+        return types.void(rows, types.int64), generate
+
+    @overload(prefetch)
+    def _prefetch(rows, i):  # type: ignore[no-untyped-def]
+        return lambda rows, i: _hint(rows, i)
 
 
-OVERLOADED = {mix}
+OVERLOADED: set[Any] = {mix, prefetch}
 """Functions that Numba compiles by their overload, not by their own code."""

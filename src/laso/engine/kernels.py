@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 
+from laso.engine.hashing import prefetch
 from laso.engine.layout import (
     ALMA,
     BELOW,
@@ -35,6 +36,7 @@ from laso.engine.layout import (
     KNOWN_Y,
     KNOWS,
     LABEL,
+    LAST_FEATURES,
     LOSS,
     LOSS_PROPORTIONAL,
     LOW,
@@ -47,6 +49,7 @@ from laso.engine.layout import (
     MORE_SCRATCH,
     NEXT,
     NODES,
+    NO_FEATURES,
     OFFERED,
     ONLY_GOOD,
     ORDER,
@@ -65,6 +68,7 @@ from laso.engine.layout import (
     SIBS,
     SQUARE,
     TICKS,
+    TOP,
     UNKNOWN_Y,
     UNREACHABLE,
     VERSION,
@@ -80,7 +84,7 @@ TINY = 1e-12  # a hinge below it is rounding, as in laso.updates
 
 # The problem: replaced by the functions of the problem compiled (see laso.engine.problem).
 WEIGHTED = FULL = False
-limits = initial = groups = cell = shared = features = allowed = apply = None
+limits = initial = groups = cell = part = shared = features = allowed = apply = None
 is_goal = is_good = loss = key = signature = None
 
 # --------------------------------------------------------------------------- the weight table
@@ -92,29 +96,28 @@ def fill(array, value):
         array[i] = value
 
 
-def find(slots, key):
-    """The row of a key, -1 if it has none."""
+def slot_of(slots, key):
+    """Where a key is, or would be if it had a row."""
     mask = slots.shape[0] - 1
     i = key & mask
-    while slots[i, 1] != 0:
-        if slots[i, 0] == key:
-            return slots[i, 1] - 1
+    while (slots[i, 0] != key) & (slots[i, 1] != 0):  # one branch, which is nearly always right
         i = (i + 1) & mask
-    return -1
+    return i
+
+
+def find(slots, key):
+    """The row of a key, -1 if it has none."""
+    return slots[slot_of(slots, key), 1] - 1
 
 
 def row_of(slots, rows, key):
     """The row of a key, made if it has none; the table must have room."""
-    mask = slots.shape[0] - 1
-    i = key & mask
-    while slots[i, 1] != 0:
-        if slots[i, 0] == key:
-            return slots[i, 1] - 1
-        i = (i + 1) & mask
-    slots[i, 0] = key
-    rows[ROWS] += 1
-    slots[i, 1] = rows[ROWS]
-    return rows[ROWS] - 1
+    i = slot_of(slots, key)
+    if slots[i, 1] == 0:
+        slots[i, 0] = key
+        rows[ROWS] += 1
+        slots[i, 1] = rows[ROWS]
+    return slots[i, 1] - 1
 
 
 def shortened(keys, n, bits):
@@ -125,57 +128,114 @@ def shortened(keys, n, bits):
     return n
 
 
-def add_rows(table, out, n, sums):
-    """Add the weights of n features, for all labels at once."""
-    slots, v, keys, values = table.slots, table.v, out.keys, out.values
+def add_rows(table, run, n, sums):
+    """Add the weights of the n features written, for all labels at once.
+
+    In three loops, so that the memory that one needs is on its way during the one before.
+    """
+    slots, v, keys, values, rows = table.slots, table.v, run.out.keys, run.out.values, run.rows
     shortened(keys, n, table.ints[BITS])
+    mask, known = slots.shape[0] - 1, 0
     for f in range(n):
-        row = find(slots, keys[f])
-        if row >= 0:
-            if WEIGHTED:
-                for label in range(sums.shape[0]):
-                    sums[label] += v[row, label] * values[f]
-            else:
-                for label in range(sums.shape[0]):
-                    sums[label] += v[row, label]
+        prefetch(slots, keys[f] & mask)
+    for f in range(n):
+        rows[known] = find(slots, keys[f])
+        prefetch(v, max(rows[known], 0))
+        if WEIGHTED:
+            values[known] = values[f]
+        known += rows[known] >= 0
+    for i in range(known):
+        row = rows[i]
+        if WEIGHTED:
+            for label in range(sums.shape[0]):
+                sums[label] += v[row, label] * values[i]
+        else:
+            for label in range(sums.shape[0]):
+                sums[label] += v[row, label]
+
+
+def sum_cell(x, table, run, wanted):
+    """run.cells[wanted] <- the weights of its own features and of all its parts."""
+    stack, stamps, cells, out = run.stack, run.stamps, run.cells, run.out
+    version, n_labels, top = run.meta[VERSION], run.sums.shape[0], 0
+    stack[0, 0], stack[0, 1] = wanted, 0
+    while top >= 0:
+        at = stack[top, 0]
+        below = part(x, at, stack[top, 1])
+        if below >= 0:
+            stack[top, 1] += 1
+            if stamps[below] != version:
+                top += 1
+                stack[top, 0], stack[top, 1] = below, 0
+            continue
+        cached = cells[at]
+        fill(cached, 0.0)
+        i, below = 1, part(x, at, 0)
+        while below >= 0:
+            for label in range(n_labels):
+                cached[label] += cells[below, label]
+            below = part(x, at, i)
+            i += 1
+        add_rows(table, run, shared(x, at, out), cached)
+        stamps[at] = version
+        top -= 1
 
 
 def score_labels(x, state, group, table, run):
-    """run.sums <- w . phi for every label of a group; equal cells are summed once a version."""
-    sums, out, stamps, version = run.sums, run.out, run.stamps, run.meta[VERSION]
+    """run.sums <- w . phi for every label of a group; a cell is summed once a version."""
+    sums, cells, out = run.sums, run.cells, run.out
     at = cell(x, state, group)
     if at >= 0:
-        cached = run.cells[at]
-        if stamps[at] != version:
-            stamps[at] = version
-            fill(cached, 0.0)
-            add_rows(table, out, shared(x, state, group, out), cached)
+        if run.stamps[at] != run.meta[VERSION]:
+            sum_cell(x, table, run, at)
         for label in range(sums.shape[0]):
-            sums[label] = cached[label]
+            sums[label] = cells[at, label]
     else:
         fill(sums, 0.0)
-        add_rows(table, out, shared(x, state, group, out), sums)
-    add_rows(table, out, features(x, state, group, out), sums)
+    add_rows(table, run, features(x, state, group, out), sums)
 
 
-def step_features(x, state, group, table, out):
-    """Write all features of a step, those of its cell first; how many."""
-    n = shared(x, state, group, out)
-    n += features(x, state, group, Out(out.keys[n:], out.values[n:]))
-    return shortened(out.keys, n, table.ints[BITS])
+def begin_features(x, state, group, run):
+    """Go to the features of a step: those of its cell and of its parts, then its own."""
+    at = cell(x, state, group)
+    run.stack[0, 0], run.stack[0, 1] = at, 0
+    run.meta[TOP] = 0 if at >= 0 else LAST_FEATURES
 
 
-def step_score(x, state, group, label, table, out):
+def next_features(x, state, group, table, run):
+    """Write the next features of the step; how many, or -1 if there are no more."""
+    stack, top = run.stack, run.meta[TOP]
+    if top == NO_FEATURES:
+        return -1
+    if top == LAST_FEATURES:
+        n = features(x, state, group, run.out)
+    else:
+        below = part(x, stack[top, 0], stack[top, 1])
+        while below >= 0:
+            stack[top, 1] += 1
+            top += 1
+            stack[top, 0], stack[top, 1] = below, 0
+            below = part(x, below, 0)
+        n = shared(x, stack[top, 0], run.out)
+    run.meta[TOP] = top - 1
+    return shortened(run.out.keys, n, table.ints[BITS])
+
+
+def step_score(x, state, group, label, table, run):
     """w . phi of one step."""
-    slots, v, keys, values = table.slots, table.v, out.keys, out.values
+    slots, v, keys, values = table.slots, table.v, run.out.keys, run.out.values
     total = 0.0
-    for f in range(step_features(x, state, group, table, out)):
-        row = find(slots, keys[f])
-        if row >= 0:
-            if WEIGHTED:
-                total += v[row, label] * values[f]
-            else:
-                total += v[row, label]
+    begin_features(x, state, group, run)
+    n = next_features(x, state, group, table, run)
+    while n >= 0:
+        for f in range(n):
+            row = find(slots, keys[f])
+            if row >= 0:
+                if WEIGHTED:
+                    total += v[row, label] * values[f]
+                else:
+                    total += v[row, label]
+        n = next_features(x, state, group, table, run)
     return table.reals[SCALE] * total
 
 
@@ -591,7 +651,7 @@ def score_step(x, table, run, node):
         run.reals[node, G] = 0.0
     else:
         run.reals[node, G] = run.reals[parent, G] + step_score(
-            x, run.states[parent], run.ints[node, GROUP], run.ints[node, LABEL], table, run.out
+            x, run.states[parent], run.ints[node, GROUP], run.ints[node, LABEL], table, run
         )
     margin = table.reals[MARGIN] if run.ints[node, GOOD] else 0.0
     run.reals[node, SCORE] = run.reals[node, G] - margin
@@ -712,27 +772,28 @@ def combine(x, table, run, options, n_sibs, n_wrong):
         n_steps = unshared(run, WRONG, n_wrong, terms, n_steps)
     if n_steps < 0:
         return MORE_SCRATCH
-    most = n_steps * run.out.keys.shape[0]
-    if most > run.values.shape[0]:
-        return MORE_ENTRIES
-    slots, rows, mark, keys, values = (
-        table.slots,
-        table.ints,
-        table.mark,
-        run.out.keys,
-        run.out.values,
-    )
-    if rows[ROWS] + most > table.v.shape[0] or 2 * (rows[ROWS] + most) > slots.shape[0]:
-        return MORE_ROWS
+    slots, rows, mark, keys = table.slots, table.ints, table.mark, run.out.keys
     run.meta[ENTRIES] = 0
     for i in range(n_steps):
         node = run.scratch[PATH, i]
-        label = run.ints[node, LABEL]
-        mass = run.reals[node, MASS]
-        state = run.states[run.ints[node, PARENT]]
-        for f in range(step_features(x, state, run.ints[node, GROUP], table, run.out)):
-            value = values[f] if WEIGHTED else 1.0
-            add_entry(mark, run, row_of(slots, rows, keys[f]), label, mass * value)
+        label, mass = run.ints[node, LABEL], run.reals[node, MASS]
+        state, group = run.states[run.ints[node, PARENT]], run.ints[node, GROUP]
+        begin_features(x, state, group, run)
+        n = next_features(x, state, group, table, run)
+        while n >= 0:
+            status = DONE
+            if run.meta[ENTRIES] + n > run.values.shape[0]:
+                status = MORE_ENTRIES
+            elif rows[ROWS] + n > table.v.shape[0] or 2 * (rows[ROWS] + n) > slots.shape[0]:
+                status = MORE_ROWS
+            if status != DONE:
+                for e in range(run.meta[ENTRIES]):
+                    mark[run.delta[e, 0]] = -1
+                return status
+            for f in range(n):
+                value = run.out.values[f] if WEIGHTED else 1.0
+                add_entry(mark, run, row_of(slots, rows, keys[f]), label, mass * value)
+            n = next_features(x, state, group, table, run)
     return DONE
 
 

@@ -22,7 +22,6 @@ from laso.engine.kernels import (
     row_of,
     score_labels,
     shortened,
-    step_features,
     update,
 )
 from laso.engine.layout import (
@@ -57,7 +56,7 @@ from laso.engine.layout import (
 
 # The problem: replaced by the functions of the problem compiled (see laso.engine.problem).
 WEIGHTED = False
-initial = groups = cell = shared = features = allowed = apply = None
+initial = groups = cell = part = shared = features = allowed = apply = None
 is_goal = is_good = key = signature = None
 
 
@@ -94,8 +93,7 @@ class Gradient(NamedTuple):
     rows: Array  # int64 (slots,)
     values: Array  # float64 (slots, labels)
     cells: Array  # float64 (cells, labels): what is due to the shared features of a cell
-    firsts: Array  # int64 (cells,): an edge of the cell, -1 while there is none
-    touched: Array  # int64 (cells,)
+    counts: Array  # int64 (cells,): whether anything is due to the cell
     ints: Array  # int64: SLOTS, EXAMPLES
 
 
@@ -529,64 +527,78 @@ def next_block(lat):
     return counts
 
 
+def by_cells(x, lat, gradient):
+    """Sum the masses of edges by the cells of their steps, and hand them down to the parts.
+
+    How many sets of features count, and the highest cell that does.
+    """
+    edges, masses, states = lat.edges, lat.masses, lat.states
+    cells, counts = gradient.cells, gradient.counts
+    n, high = 0, -1
+    lat.meta[BLOCK_END] = 0
+    while next_block(lat):
+        begin, end = lat.meta[BLOCK], lat.meta[BLOCK_END]
+        at = cell(x, states[edges[begin, PARENT]], edges[begin, GROUP])
+        n += 1
+        if at >= 0:
+            counts[at] = 1
+            high = max(high, at)
+            for e in range(begin, end):
+                cells[at, edges[e, LABEL]] += masses[e]
+    for at in range(high, -1, -1):
+        if counts[at]:
+            n += 1
+            i, below = 1, part(x, at, 0)
+            while below >= 0:
+                counts[below] = 1
+                for label in range(cells.shape[1]):
+                    cells[below, label] += cells[at, label]
+                below = part(x, at, i)
+                i += 1
+    return n, high
+
+
 def gather(x, table, lat, run, gradient, fixed):
     """Gradient += sum of mass * phi over the edges; or what must grow, before anything is changed.
 
     Steps that differ in the label only share their features, and so do steps of equal cells: their
-    masses are summed first, so that the static features of a cell are looked up once.
+    masses are summed first, so that the features of a cell are looked up once.
     """
     edges, masses, states = lat.edges, lat.masses, lat.states
     keys, weights, sums = run.out.keys, run.out.values, gradient.values
-    cells, firsts, touched = gradient.cells, gradient.firsts, gradient.touched
-    n_labels = sums.shape[1]
+    cells, counts, bits = gradient.cells, gradient.counts, table.ints[BITS]
+    n_sets, high = by_cells(x, lat, gradient)
+    most = n_sets * keys.shape[0]
+    status = DONE
     if not fixed:
-        blocks = 0
-        lat.meta[BLOCK_END] = 0
-        while next_block(lat):
-            blocks += 1
-        most = (blocks + min(blocks, cells.shape[0])) * keys.shape[0]
-        if gradient.ints[SLOTS] + most > gradient.rows.shape[0]:
-            return MORE_SLOTS
         rows = table.ints[ROWS] + most
-        if rows > table.v.shape[0] or 2 * rows > table.slots.shape[0]:
-            return MORE_ROWS
-    n_touched = 0
+        if gradient.ints[SLOTS] + most > gradient.rows.shape[0]:
+            status = MORE_SLOTS
+        elif rows > table.v.shape[0] or 2 * rows > table.slots.shape[0]:
+            status = MORE_ROWS
+    for at in range(high, -1, -1):
+        if counts[at]:
+            if status == DONE:
+                for f in range(shortened(keys, shared(x, at, run.out), bits)):
+                    slot = slot_for(table, gradient, keys[f], fixed)
+                    if slot >= 0:
+                        value = weights[f] if WEIGHTED else 1.0
+                        for label in range(cells.shape[1]):
+                            sums[slot, label] += cells[at, label] * value
+            counts[at] = 0
+            for label in range(cells.shape[1]):
+                cells[at, label] = 0.0
     lat.meta[BLOCK_END] = 0
-    while next_block(lat):
+    while status == DONE and next_block(lat):
         begin, end = lat.meta[BLOCK], lat.meta[BLOCK_END]
         state, group = states[edges[begin, PARENT]], edges[begin, GROUP]
-        at = cell(x, state, group)
-        if at < 0:
-            n = step_features(x, state, group, table, run.out)
-        else:
-            n = shortened(keys, features(x, state, group, run.out), table.ints[BITS])
-            if firsts[at] < 0:
-                firsts[at] = begin
-                touched[n_touched] = at
-                n_touched += 1
-            for e in range(begin, end):
-                cells[at, edges[e, LABEL]] += masses[e]
-        for f in range(n):
+        for f in range(shortened(keys, features(x, state, group, run.out), bits)):
             slot = slot_for(table, gradient, keys[f], fixed)
             if slot >= 0:
                 value = weights[f] if WEIGHTED else 1.0
                 for e in range(begin, end):
                     sums[slot, edges[e, LABEL]] += masses[e] * value
-    for i in range(n_touched):
-        at = touched[i]
-        e = firsts[at]
-        firsts[at] = -1
-        n = shared(x, states[edges[e, PARENT]], edges[e, GROUP], run.out)
-        shortened(keys, n, table.ints[BITS])
-        for f in range(n):
-            slot = slot_for(table, gradient, keys[f], fixed)
-            if slot >= 0:
-                value = weights[f] if WEIGHTED else 1.0
-                for label in range(n_labels):
-                    sums[slot, label] += cells[at, label] * value
-        for label in range(n_labels):
-            cells[at, label] = 0.0
-    return DONE
+    return status
 
 
 def combine(x, table, run, options, lat, gradient):

@@ -66,9 +66,11 @@ class Run(NamedTuple):
     lists: Array  # int64 (rounds + 2, FIRST + width)
     groups: Array  # int32
     out: Out
+    rows: Array  # int64, beside out: the rows of the features that have one
     sums: Array  # like the weights (labels,)
     cells: Array  # like the weights (cells, labels)
     stamps: Array  # int64 (cells,): the version at which a cell was summed
+    stack: Array  # int64 (cells + 1, 2): cells on the way down to their parts, and the next part
     meta: Array  # int64: NODES ... PENDING
     delta: Array  # int64 (entries, 3): row, label, next entry of the row
     values: Array  # float64 (entries,): the entries of Delta
@@ -94,8 +96,10 @@ HELD, OFFERED, BEST, BEST_GOOD, FIRST = range(5)
     PENDING,
     GENERATED,
     KNOWS,
+    TOP,
     META,
-) = range(14)
+) = range(15)
+LAST_FEATURES, NO_FEATURES = -1, -2  # values of TOP when the stack is empty
 
 
 class Options(NamedTuple):

@@ -15,6 +15,8 @@ from laso.engine.layout import Array, Corpus, Options, Out, Run, Table
 from laso.engine.problem import CompiledProblem
 from laso.errors import SearchFailed, Unreachable
 
+SOME = 10_000  # rows to work on at a time
+
 
 def new_table(
     n_labels: int, *, margin: float = 0.0, dtype: Any = np.float32, hash_bits: int = 0
@@ -90,9 +92,11 @@ class Machine:
             np.zeros((rounds + 2, at.FIRST + width), np.int64),
             np.zeros(most[at.MAX_GROUPS], np.int32),
             Out(np.zeros(most[at.MAX_FEATURES], np.int64), np.ones(most[at.MAX_FEATURES])),
+            np.zeros(most[at.MAX_FEATURES], np.int64),
             np.zeros(n_labels, dtype),
             np.zeros((most[at.CELLS], n_labels), dtype),
             np.zeros(most[at.CELLS], np.int64),
+            np.zeros((most[at.CELLS] + 1, 2), np.int64),
             np.zeros(at.META, np.int64),
             np.zeros((1 << 10, 3), np.int64),
             np.zeros(1 << 10, np.float64),
@@ -222,17 +226,27 @@ def all_of(corpus: Corpus) -> Array:
 
 def averaged(table: Table) -> Table:
     """The averaged weights, as a table that only scores."""
+    return _scoring(table, int(table.ints[at.TICKS]))
+
+
+def current(table: Table) -> Table:
+    """The weights as they are, not averaged, as a table that only scores."""
+    return _scoring(table, 0)
+
+
+def _scoring(table: Table, ticks: int) -> Table:
+    """The weights averaged over so many examples; 0: as they are."""
     rows = int(table.ints[at.ROWS])
-    v = table.v[:rows].astype(np.float64)
-    if table.ints[at.TICKS]:
-        v = (table.reals[at.SCALES] * v - table.u[:rows]) / table.ints[at.TICKS]
-    else:
-        v *= table.reals[at.SCALE]
+    v = np.empty((rows, table.v.shape[1]), table.v.dtype)
+    for first in range(0, rows, SOME):  # in parts, since float64 takes twice the room
+        part = slice(first, min(first + SOME, rows))
+        weights = table.v[part].astype(np.float64)
+        if ticks:
+            v[part] = (table.reals[at.SCALES] * weights - table.u[part]) / ticks
+        else:
+            v[part] = table.reals[at.SCALE] * weights
     return table._replace(
-        v=v.astype(table.v.dtype),
-        u=table.u[:0],
-        mark=table.mark[:0],
-        reals=np.array([1.0, 0, 0, 0]),
+        v=v, u=table.u[:0], mark=table.mark[:0], reals=np.array([1.0, 0.0, 0.0, 0.0])
     )
 
 

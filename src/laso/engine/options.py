@@ -13,16 +13,19 @@ from laso.engine import layout as at
 from laso.engine.layout import Options
 from laso.engine.problem import CompiledProblem
 from laso.learn import early, laso, max_violation, standard
-from laso.queues import Beam, MakeQueue, Ranking, depth, total_score
+from laso.queues import Beam, MakeQueue, Ranking, depth, own_key, own_signature, total_score
 from laso.training import Rule, Strategy
 from laso.updates import (
     Alma,
+    Likelihood,
     PassiveAggressive,
     Perceptron,
     loss_proportional,
     uniform,
     worst,
 )
+
+__all__ = ["is_exact", "options_for", "own_key"]
 
 WEIGHTINGS: list[Any] = [uniform, loss_proportional, worst]
 STRATEGIES: list[Any] = [laso, early, standard, max_violation]
@@ -35,6 +38,8 @@ def options_for(
     kind, keyed, width = _queue(problem, queue)
     if strategy not in STRATEGIES:
         raise ValueError(f"the compiled engine has no strategy {strategy!r}")
+    if isinstance(update, Likelihood):
+        raise ValueError(f"the likelihood needs exact search, queue=exact(): found {update!r}")
     weighting = getattr(update, "weighting", None)
     if weighting not in WEIGHTINGS or getattr(update, "kernel", None) is not None:
         raise ValueError(
@@ -74,6 +79,15 @@ def options_for(
     raise ValueError(f"the compiled engine has no update {update!r}")
 
 
+def is_exact(queue: MakeQueue) -> bool:
+    """Whether a queue is ``exact()``, which has a machine of its own (see ``ExactMachine``)."""
+    return (
+        isinstance(queue, partial)
+        and queue.func is Beam
+        and queue.keywords.get("signature") is own_signature
+    )
+
+
 def _queue(problem: type[CompiledProblem], queue: MakeQueue) -> tuple[int, int, int]:
     if isinstance(queue, partial):
         given: dict[str, Any] = queue.keywords
@@ -87,11 +101,6 @@ def _queue(problem: type[CompiledProblem], queue: MakeQueue) -> tuple[int, int, 
                     raise ValueError(f"{problem.__name__} has no key to group a beam by")
                 return at.ROUNDS, 1, given["width"]
     raise ValueError(
-        "the compiled engine has the queues greedy(), beam(n), beam(n, key=own_key) and "
-        f"bounded_best_first(n), found {queue!r}"
+        "the compiled engine has the queues greedy(), beam(n), beam(n, key=own_key), "
+        f"bounded_best_first(n) and exact() without a signature, found {queue!r}"
     )
-
-
-def own_key(node: Any) -> int:
-    """For ``beam(n, key=own_key)``: the round that a compiled problem's own key gives a node."""
-    return int(node.state.key)

@@ -8,13 +8,13 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from laso.engine import layout as at
 from laso.engine.layout import Array, Corpus, Table
-from laso.engine.machine import Machine, averaged
+from laso.engine.machine import averaged, current
 
 CHUNK = 256  # examples between two chances to report and to be interrupted
 
@@ -29,7 +29,8 @@ class Report:
     examples: int
     updates: int
     error_rate: float
-    score: float | None = None  # of the averaged weights on held-out data, at an epoch's end
+    score: float | None = None  # on held-out data, at an epoch's end
+    objective: float | None = None  # of lbfgs(): the log-likelihood with its prior, per example
 
 
 @dataclass
@@ -44,6 +45,14 @@ class Training:
     scores: list[float] = field(default_factory=list)
     converged: bool = False
     interrupted: bool = False
+    squares: Array | None = None  # of past slopes, for adagrad()
+    clock: float = 0.0  # the sum of the rates of all steps, for adagrad() and sgd()
+
+    def judge(self, kept: Table, score: float) -> None:
+        """Note the score of an epoch, and keep its weights if no other was as good."""
+        self.scores.append(score)
+        if score > self.best_score:
+            self.best_score, self.best_epoch, self.best = score, self.epoch, kept
 
 
 @dataclass(frozen=True)
@@ -53,6 +62,7 @@ class Plan:
     epochs: int = 10
     seed: int | None = 0
     patience: int | None = None  # stop after so many epochs without a better held-out score
+    average: bool = True  # keep the average of the weights, not those that learning ended with
 
     def __post_init__(self) -> None:
         if self.epochs < 1:
@@ -67,20 +77,47 @@ class Plan:
             random.Random(f"{self.seed}/{epoch}").shuffle(visit)
         return np.array(visit, np.int64)
 
+    def kept(self, table: Table) -> Table:
+        """What is kept of the weights of the moment, as a table that only scores."""
+        return averaged(table) if self.average else current(table)
+
+    def is_over(self, training: Training) -> bool:
+        """Has the held-out score not become better for too long?"""
+        waited = training.epoch - training.best_epoch
+        return bool(training.scores) and self.patience is not None and waited >= self.patience
+
+    def finish(self, training: Training, *, scored: bool) -> None:
+        """See to it that there are best weights: the last ones, if no epoch was scored."""
+        if training.best is None or not scored:
+            training.best = self.kept(training.table)
+            training.best_epoch = training.epoch
+
+
+class Learner(Protocol):
+    """What learns from examples: a ``Machine``, or one like it."""
+
+    def new_run(self, corpus: Corpus, order: Array, table: Table) -> Any:
+        """Working space for the largest of the inputs named."""
+
+    def learn(self, corpus: Corpus, order: Array, table: Table, run: Any) -> tuple[Table, Any, int]:
+        """Learn from the examples named, in turn; table and run as grown, and the errors."""
+
 
 def train(
-    machine: Machine,
+    machine: Learner,
     corpus: Corpus,
     training: Training,
     plan: Plan,
     *,
     score: Callable[[Table], float] | None = None,
     progress: Callable[[Report], None] | None = None,
+    settle: Callable[[], None] = lambda: None,
 ) -> Training:
     """Go on from ``training`` to the end of the plan; Ctrl-C ends it after the present examples.
 
-    With ``score``, the averaged weights of the best epoch are kept in ``training.best``; without,
-    those of the last. An interrupted epoch counts in the averages, and is begun anew if resumed.
+    With ``score``, the weights of the best epoch (see ``Plan.average``) are in ``training.best``;
+    without, those of the last. An interrupted epoch counts in the averages, and is begun anew if
+    resumed. ``settle`` is called before the weights are used.
     """
     n = len(corpus.starts) - 1
     run = None
@@ -103,23 +140,20 @@ def train(
                     stop()
                 training.epoch = epoch
                 training.converged = _updates(training) == before
+                settle()
                 if score is None:
                     continue
-                average = averaged(training.table)
-                training.scores.append(score(average))
-                if training.scores[-1] > training.best_score:
-                    training.best_score, training.best_epoch = training.scores[-1], epoch
-                    training.best = average
+                kept = plan.kept(training.table)
+                training.judge(kept, score(kept))
                 rate, value = wrong / max(1, n), training.scores[-1]
                 tell(Report(epoch, plan.epochs, n, n, _updates(training), rate, value))
                 stop()
-                if plan.patience is not None and epoch - training.best_epoch >= plan.patience:
+                if plan.is_over(training):
                     break
         except KeyboardInterrupt:
             training.interrupted = True
-    if training.best is None or score is None:
-        training.best = averaged(training.table)
-        training.best_epoch = training.epoch
+            settle()
+    plan.finish(training, scored=score is not None)
     return training
 
 

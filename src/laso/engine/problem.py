@@ -12,6 +12,7 @@ NAMES = (
     "initial",
     "groups",
     "cell",
+    "part",
     "shared",
     "features",
     "allowed",
@@ -32,6 +33,11 @@ class CompiledProblem:
     choices that share features, and every feature key owns a row of weights, one for each label,
     so that one look-up scores all labels of a group. ``x`` is an ``Input``, ``y`` a row of int32.
 
+    What many steps have in common goes into cells: the sum over a cell is that of its own features
+    and of its parts, computed once for an input while the weights stay as they are.
+
+    ``is_good`` and ``key`` are asked before ``allowed``, so they must bear steps that are not.
+
     ``weighted`` says that ``features`` and ``shared`` write values beside their keys.
     """
 
@@ -41,7 +47,8 @@ class CompiledProblem:
     def limits(x: Any, out: Any) -> None:
         """Write STATE_SIZE, MAX_GROUPS, MAX_FEATURES, CELLS, STEPS: what may be needed for x.
 
-        STEPS bounds the length of a path, and the key if there is one.
+        MAX_FEATURES bounds what one call of ``shared`` or ``features`` writes, STEPS the length of
+        a path, and the key if there is one.
         """
         raise NotImplementedError
 
@@ -58,12 +65,17 @@ class CompiledProblem:
 
     @staticmethod
     def cell(x: Any, state: Any, group: int) -> int:
-        """A number below CELLS: equal cells have equal ``shared`` features; -1: none."""
+        """The step's cell, a number below CELLS: steps of equal cell share its sum; -1: none."""
         return -1
 
     @staticmethod
-    def shared(x: Any, state: Any, group: int, out: Any) -> int:
-        """Write the features that depend on the cell alone; how many."""
+    def part(x: Any, cell: int, i: int) -> int:
+        """The i-th cell (of smaller number) whose sum is part of this cell's; -1: no more."""
+        return -1
+
+    @staticmethod
+    def shared(x: Any, cell: int, out: Any) -> int:
+        """Write the cell's own features, which depend on nothing else; how many."""
         return 0
 
     @staticmethod

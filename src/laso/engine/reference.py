@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -81,14 +82,28 @@ class Reference(Problem):
     def features(self, x: Input, state: State, operator: Operator) -> dict[Any, float]:
         row, (group, label) = self._row(state), operator
         out = Out(*(np.ones(self._limits(x)[at.MAX_FEATURES], t) for t in (np.int64, np.float64)))
-        n = self.problem.shared(x, row, group, out)
-        n += self.problem.features(x, row, group, Out(out.keys[n:], out.values[n:]))
         vector: dict[Any, float] = {}
-        for key, value in zip(out.keys[:n].tolist(), out.values[:n].tolist(), strict=True):
-            if self.hash_bits:
-                key &= (1 << self.hash_bits) - 1
-            vector[key, label] = vector.get((key, label), 0.0) + value
+
+        def add(n: int) -> None:
+            for key, value in zip(out.keys[:n].tolist(), out.values[:n].tolist(), strict=True):
+                if self.hash_bits:
+                    key &= (1 << self.hash_bits) - 1
+                vector[key, label] = vector.get((key, label), 0.0) + value
+
+        for cell in self._cells(x, int(self.problem.cell(x, row, group))):
+            add(self.problem.shared(x, cell, out))
+        add(self.problem.features(x, row, group, out))
         return vector
+
+    def _cells(self, x: Input, cell: int) -> Iterator[int]:
+        """The parts of a cell, all the way down, then the cell."""
+        if cell >= 0:
+            for i in count():
+                part = int(self.problem.part(x, cell, i))
+                if part < 0:
+                    break
+                yield from self._cells(x, part)
+            yield cell
 
     def is_good(self, x: Input, y: Array, node: Node) -> bool:
         state: State = node.state

@@ -1,7 +1,8 @@
 """Base features: functions of one column value, computed once for each distinct value.
 
 A base feature turns a string into a string. In a template it follows its column after a dot, as in
-``w.lower[0]``; several follow one another, as in ``w.lower.suffix3[0]``.
+``w.lower[0]``; several follow one another, as in ``w.lower.suffix3[0]``. Those that look a word up
+in a list (``stem``, ``cluster6``, ``list("names")`` ...) are in lists.py.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import cache
+
+from laso.features import lists
 
 Base = Callable[[str], str]
 
@@ -76,18 +79,42 @@ PLAIN: dict[str, Base] = {
     "hasdigit": _flag(lambda value: any(map(str.isdigit, value))),
     "hashyphen": _flag(lambda value: "-" in value),
 }
+# Made when they are asked for, since they need packages or files.
+LISTED: dict[str, Callable[[], Base]] = {
+    "stem": lists.stemmer,
+    "ending": lambda: _ending(lists.stemmer()),
+    "lexicon": lists.lexicon,
+}
 AFFIX = re.compile(f"(prefix|suffix)([1-{LONGEST_AFFIX}])")
+CLUSTER = re.compile(r"cluster([1-9]|1\d|20)")
 WITH_PATTERN = ("test", "match")
+WITH_TEXT = (*WITH_PATTERN, "list")
 
 EXPECTED = (
-    f"one of {', '.join(PLAIN)}, prefix1 to prefix{LONGEST_AFFIX}, "
-    f'suffix1 to suffix{LONGEST_AFFIX}, test("...") or match("...")'
+    f"one of {', '.join((*PLAIN, *LISTED))}, prefix1 to prefix{LONGEST_AFFIX}, "
+    f"suffix1 to suffix{LONGEST_AFFIX}, cluster1 to cluster20, "
+    'test("..."), match("...") or list("...")'
 )
 
 
+def _ending(stem: Base) -> Base:
+    """What a stem leaves of its word: of ``runs`` that is ``s``."""
+
+    def ending(value: str) -> str:
+        same = 0
+        for a, b in zip(value.lower(), stem(value), strict=False):
+            if a != b:
+                break
+            same += 1
+        return value[same:]
+
+    return ending
+
+
 def is_base(name: str) -> bool:
-    """Is there a base feature of this name (that takes no pattern)?"""
-    return name in PLAIN or AFFIX.fullmatch(name) is not None
+    """Is there a base feature of this name (that takes no text)?"""
+    listed = name in PLAIN or name in LISTED
+    return listed or any(kind.fullmatch(name) for kind in (AFFIX, CLUSTER))
 
 
 @cache
@@ -99,14 +126,21 @@ def base_function(name: str) -> Base:
     if affix:
         n = int(affix[2])
         return (lambda value: value[:n]) if affix[1] == "prefix" else (lambda value: value[-n:])
-    for kind in WITH_PATTERN:
+    cluster = CLUSTER.fullmatch(name)
+    if cluster:
+        return lists.cluster(int(cluster[1]))
+    if name in LISTED:
+        return LISTED[name]()
+    for kind in WITH_TEXT:
         if name.startswith(kind + '("') and name.endswith('")'):
-            return _with_pattern(kind, name[len(kind) + 2 : -2])
+            return _with_text(kind, name[len(kind) + 2 : -2])
     raise ValueError(f"found the base feature {name!r}, expected {EXPECTED}")
 
 
-def _with_pattern(kind: str, pattern: str) -> Base:
-    search = re.compile(pattern).search
+def _with_text(kind: str, text: str) -> Base:
+    if kind == "list":
+        return _flag(lists.membership(text))
+    search = re.compile(text).search
     if kind == "test":
         return _flag(lambda value: search(value) is not None)
 

@@ -51,7 +51,8 @@ class View:
 
     def checksum(self) -> int:
         """Changes with the base features of the values known."""
-        return zlib.crc32("\0".join(self.ids).encode("utf-8", "surrogatepass"))
+        names = zlib.crc32("\0".join(self.ids).encode("utf-8", "surrogatepass"))
+        return zlib.crc32(self.of_value.astype("<i4").tobytes(), names)
 
 
 @dataclass
@@ -69,11 +70,20 @@ class Encoder:
 
     def __post_init__(self) -> None:
         for template in self.templates:
+            self._check_template(template)
             for atom in template.atoms:
-                if atom.column != LABEL:
+                if atom.is_column:
                     column = self._column(template, atom.column)
                     self.vocabularies.setdefault(column, {})
                     self.views.setdefault((column, atom.bases), View(column, atom.bases))
+
+    def _check_template(self, template: Template) -> None:
+        for atom in template.atoms:
+            if atom.place:
+                raise BadTemplate(
+                    f"template {str(template)!r}: found {str(atom)!r}, a place in a chunk, "
+                    "expected an offset from a word"
+                )
 
     def _column(self, template: Template, column: str) -> int:
         if column in self.names:

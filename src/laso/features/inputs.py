@@ -339,6 +339,8 @@ def labels_of(y: Any, lengths: Array) -> Sequence[Any]:
 
 # --------------------------------------------------------------------------- column files
 
+PIECE = 1 << 18  # bytes of a file to cut into tokens at a time
+
 
 def read_column_file(path: str | os.PathLike[str]) -> Columns:
     """A column file straight to numbers; whatever is unusual is read by ``read_columns``."""
@@ -379,14 +381,27 @@ def _plain_columns(data: bytes) -> Columns | None:
     between = blanks.reshape(n, width - 1)
     if width > 1 and not ((between[:, 0] > begins) & (between[:, -1] < ends)).all():
         return None
-    tokens = data.split()
     sentence = np.cumsum(empty)[~empty]
     firsts = np.flatnonzero(np.diff(sentence, prepend=-1))
     lengths = np.diff(firsts, append=n)
-    return Columns(lengths, [_factor(tokens[j::width]) for j in range(width)])
+    return Columns(lengths, _factors(data, width))
 
 
-def _factor(column: list[bytes]) -> Factor:
-    number = {value: i for i, value in enumerate(dict.fromkeys(column))}
-    codes = np.fromiter(map(number.__getitem__, column), np.int32, len(column))
-    return Factor(codes, [value.decode("utf-8") for value in number])
+def _factors(data: bytes, width: int) -> list[Column]:
+    """The columns of a plain file, read in pieces: few of its tokens are strings at a time."""
+    numbers: list[dict[bytes, int]] = [{} for _ in range(width)]
+    codes: list[list[Array]] = [[] for _ in range(width)]
+    first = 0
+    while first < len(data):
+        end = data.index(b"\n", min(first + PIECE, len(data) - 1)) + 1
+        tokens = data[first:end].split()
+        for j, number in enumerate(numbers):
+            column = tokens[j::width]
+            for value in dict.fromkeys(column):
+                number.setdefault(value, len(number))
+            codes[j].append(np.fromiter(map(number.__getitem__, column), np.int32, len(column)))
+        first = end
+    return [
+        Factor(np.concatenate(parts), [value.decode("utf-8") for value in number])
+        for parts, number in zip(codes, numbers, strict=True)
+    ]

@@ -5,11 +5,22 @@
     w[-1]|w[0]               a conjunction (here, a bigram)
     w.lower.suffix3[0]       base features of a column (see base.py)
     w.test("^[A-Z]")[0]      a regular expression: does it occur? match("...") is what it matches
+    w.list("places")[0]      is the word in a list (see lists.py), or in a file of your own?
     label[-1]|w[0]           labels predicted before, with or without columns
     bias                     a feature that every word has
     near: w[-3..3]           templates of one name share their features: a bag of words
 
-Columns go by name, or by number from 0. In a conjunction of windows every combination is meant.
+Of a chunk, a place in it stands where an offset from a word does:
+
+    w[first-1], w[last+1]    the words before and after it; its own ends are first and last
+    w[each]                  each word of it, with its position
+    w[any]                   each word of it, wherever it stands
+    w[pair], w[triple]       two or three words that follow each other in it
+    w[all]                   all its words, as one sequence
+    length                   the number of its words
+
+Columns go by name, or by number from 0. Several offsets or places go into one pair of brackets, as
+in w[-1,1] or pos[each,pair,first-2..first]; in a conjunction every combination is meant.
 Templates that say the same are counted once.
 """
 
@@ -24,10 +35,13 @@ from pathlib import Path
 from typing import NoReturn
 
 from laso.errors import BadTemplate
-from laso.features.base import EXPECTED, WITH_PATTERN, is_base
+from laso.features.base import EXPECTED, WITH_PATTERN, WITH_TEXT, is_base
 
 LABEL = "label"
 BIAS = "bias"
+LENGTH = "length"
+ENDS = ("first", "last")
+PLACES = (*ENDS, "each", "any", "pair", "triple", "all")
 FURTHEST = 500  # offsets go so far: the engine gives values beyond a sentence's ends by distance
 
 # What CRFsuite's example for the chunking task of CoNLL-2000 has.
@@ -49,11 +63,20 @@ CHUNKING = (
 
 @dataclass(frozen=True, order=True)
 class Atom:
-    """The value of one column, or a label, at an offset from the word in question."""
+    """The value of one column, or a label, at an offset from the word in question.
+
+    Of a chunk, at a place in it, from whose ends there are offsets too.
+    """
 
     column: str
     bases: tuple[str, ...]
     offset: int
+    place: str = ""
+
+    @property
+    def is_column(self) -> bool:
+        """Is it about the words?"""
+        return self.column != LABEL and self.place != LENGTH
 
     @property
     def what(self) -> str:
@@ -61,7 +84,10 @@ class Atom:
         return ".".join((self.column, *self.bases))
 
     def __str__(self) -> str:
-        return f"{self.what}[{self.offset}]"
+        if self.place == LENGTH:
+            return LENGTH
+        offset = f"{self.offset:+}" if self.place and self.offset else self.offset
+        return f"{self.what}[{self.place}{offset if offset or not self.place else ''}]"
 
 
 @dataclass(frozen=True, order=True)
@@ -170,6 +196,8 @@ class _Parser:
         return [Template(atoms, name) for atoms in product(*windows)]
 
     def _window(self) -> list[Atom]:
+        if self._match(rf"{LENGTH}\b(?!\s*[\[.])"):
+            return [Atom("", (), 0, LENGTH)]
         column = self._match(r"[A-Za-z_]\w*|\d+") or self._fail("a column's name or number")
         bases = []
         while self._taken("."):
@@ -177,29 +205,47 @@ class _Parser:
                 self._fail("'[': a label has no base features", back=1)
             bases.append(self._base())
         self._taken("[") or self._fail("'['")
+        atoms = self._range(column, tuple(bases))
+        while self._taken(","):
+            atoms += self._range(column, tuple(bases))
+        self._taken("]") or self._fail("']'")
+        return atoms
+
+    def _range(self, column: str, bases: tuple[str, ...]) -> list[Atom]:
+        self._skip_blanks()
         begin = self.at
-        first = last = self._offset()
-        if self._taken(".."):
-            last = self._offset()
-        if last < first:
-            self.at = begin
-            self._fail(f"a window whose first offset is not above its last, {last}")
-        if column == LABEL and last >= 0:
+        place, first = self._place()
+        last = first
+        if place in ("", *ENDS) and self._taken(".."):
+            other, last = self._place()
+            if other != place or last < first:
+                self.at = begin
+                self._fail(f"a window whose first offset is not above its last, {last}")
+        if column == LABEL and (place or last >= 0):
             self.at = begin
             self._fail("an offset below 0, for only the labels before are known")
-        self._taken("]") or self._fail("']'")
-        return [Atom(column, tuple(bases), offset) for offset in range(first, last + 1)]
+        return [Atom(column, bases, offset, place) for offset in range(first, last + 1)]
+
+    def _place(self) -> tuple[str, int]:
+        """A place in a chunk, or none, and the offset from it."""
+        place = self._match(rf"({'|'.join(PLACES)})\b")
+        if not place:
+            return "", self._offset()
+        self._skip_blanks()
+        signed = place in ENDS and self.text[self.at : self.at + 1] in ("+", "-")
+        return place, self._offset() if signed else 0
 
     def _base(self) -> str:
         begin = self.at
         name = self._match(r"\w+") or self._fail("a base feature: " + EXPECTED)
-        if name in WITH_PATTERN:
+        if name in WITH_TEXT:
+            is_pattern = name in WITH_PATTERN
             quoted = self._match(r'\(\s*"(?:[^"\\]|\\.)*"\s*\)') or self._fail(
-                'a regular expression, ("...")'
+                f'{"a regular expression" if is_pattern else "the name of a list"}, ("...")'
             )
             pattern = quoted[quoted.index('"') + 1 : quoted.rindex('"')]
             try:
-                re.compile(pattern)
+                re.compile(pattern if is_pattern else "")
             except re.error as error:
                 self.at = begin
                 self._fail(f"a regular expression ({error})")
@@ -211,7 +257,9 @@ class _Parser:
 
     def _offset(self) -> int:
         begin = self.at
-        number = self._match(r"[+-]?\d+") or self._fail("a whole number")
+        number = self._match(r"[+-]?\d+") or self._fail(
+            f"a whole number, or in a chunk {', '.join(PLACES)}"
+        )
         # The length first: int() refuses thousands of digits with an error of its own.
         if len(number) > 9 or abs(int(number)) > FURTHEST:
             self.at = begin

@@ -91,10 +91,10 @@ class Clustering(CompiledProblem):
         return state[PLACED] * x.items.shape[0] + last_of(state, group)
 
     @staticmethod
-    def shared(x, state, group, out):
+    def shared(x, cell, out):
         """How the item goes with the last one of the cluster, or what it is if it begins one."""
         items, keys, values = x.items, out.keys, out.values
-        item, last = state[PLACED], last_of(state, group)
+        item, last = cell // items.shape[0], cell % items.shape[0]
         new = last == item
         n = 0
         for c in range(1, items.shape[1]):

@@ -53,10 +53,9 @@ def value_at(items, column, position):
     return items[position, column]
 
 
-def template_keys(x, state, at, n, out):
+def template_keys(x, position, state, at, n, out):
     """Write the keys of n templates whose program begins at spec[at]: id, atoms, atom pairs."""
     spec, items, keys = x.spec, x.items, out.keys
-    position = state[0]
     for i in range(n):
         key = spec[at]
         atoms = spec[at + 1]
@@ -73,6 +72,17 @@ def template_keys(x, state, at, n, out):
     return n
 
 
+def static_keys(x, position, out):
+    """Write the keys of the templates without labels."""
+    no_state = x.items[position]  # any row will do
+    return template_keys(x, position, no_state, x.spec[STATIC], x.spec[N_STATIC], out)
+
+
+def dynamic_keys(x, state, out):
+    """Write the keys of the templates with labels."""
+    return template_keys(x, state[0], state, x.spec[DYNAMIC], x.spec[N_DYNAMIC], out)
+
+
 class Tagging(CompiledProblem):
     """Label the words of a sentence from left to right."""
 
@@ -80,7 +90,7 @@ class Tagging(CompiledProblem):
     def limits(x, out):
         out[STATE_SIZE] = 1 + x.spec[ORDER]
         out[MAX_GROUPS] = 1
-        out[MAX_FEATURES] = x.spec[N_STATIC] + x.spec[N_DYNAMIC] + x.spec[MOST]
+        out[MAX_FEATURES] = max(x.spec[N_STATIC] + x.spec[MOST], x.spec[N_DYNAMIC])
         out[CELLS] = x.items.shape[0]
         out[STEPS] = x.items.shape[0]
 
@@ -95,19 +105,19 @@ class Tagging(CompiledProblem):
         return state[0]
 
     @staticmethod
-    def shared(x, state, group, out):
-        n = template_keys(x, state, x.spec[STATIC], x.spec[N_STATIC], out)
+    def shared(x, cell, out):
+        n = static_keys(x, cell, out)
         column = x.spec[LISTS]
         if column >= 0:
             items, pool, keys = x.items, x.pool, out.keys
-            for j in range(items[state[0], column], items[state[0], column + 1]):
+            for j in range(items[cell, column], items[cell, column + 1]):
                 keys[n] = pool[j]
                 n += 1
         return n
 
     @staticmethod
     def features(x, state, group, out):
-        return template_keys(x, state, x.spec[DYNAMIC], x.spec[N_DYNAMIC], out)
+        return dynamic_keys(x, state, out)
 
     @staticmethod
     def allowed(x, state, group, label):
@@ -158,14 +168,14 @@ class WeightedTagging(Tagging):
     weighted = True
 
     @staticmethod
-    def shared(x, state, group, out):
-        n = template_keys(x, state, x.spec[STATIC], x.spec[N_STATIC], out)
+    def shared(x, cell, out):
+        n = static_keys(x, cell, out)
         items, pool, given, keys, values = x.items, x.pool, x.values, out.keys, out.values
         for i in range(n):
             values[i] = 1.0
         column = x.spec[LISTS]
         if column >= 0:
-            for j in range(items[state[0], column], items[state[0], column + 1]):
+            for j in range(items[cell, column], items[cell, column + 1]):
                 keys[n] = pool[j]
                 values[n] = given[j]
                 n += 1
@@ -173,7 +183,7 @@ class WeightedTagging(Tagging):
 
     @staticmethod
     def features(x, state, group, out):
-        n = template_keys(x, state, x.spec[DYNAMIC], x.spec[N_DYNAMIC], out)
+        n = dynamic_keys(x, state, out)
         values = out.values
         for i in range(n):
             values[i] = 1.0

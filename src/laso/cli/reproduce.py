@@ -1,0 +1,195 @@
+"""``laso reproduce``: run an experiment of the paper, or the part of it that is missing."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from laso.experiments import EXPERIMENTS
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from laso.experiments.runner import Experiment, Request
+
+SEEDS = 3
+LISTS = ("names", "places", "abbreviations", "stop-words")
+CORPORA = ("conll2000", "bundled")
+
+
+def run(
+    experiment: Annotated[str, typer.Argument(help=f"One of: {', '.join(EXPERIMENTS)}.")],
+    rows: Annotated[
+        str, typer.Option(help="Only these rows, with commas between them.", metavar="NAMES")
+    ] = "",
+    features: Annotated[
+        str, typer.Option(help="paper: those of the paper; rich: more of them.")
+    ] = "paper",
+    resources: Annotated[
+        str,
+        typer.Option(
+            help="Word lists and the like, with commas: clusters, lexicon, names, places, "
+            "abbreviations, stop-words, files of your own; lists is short for the middle four.",
+            metavar="NAMES",
+        ),
+    ] = "",
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds, from 0 up.")] = SEEDS,
+    seed: Annotated[int | None, typer.Option(help="This seed only.")] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="How many processes at a time.")] = 1,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A slice of the corpus, two epochs, fewer trials.")
+    ] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Choose and measure again what is finished.")
+    ] = False,
+    only_report: Annotated[
+        bool, typer.Option("--report", help="Only write the report from the results there are.")
+    ] = False,
+    corpus: Annotated[str, typer.Option(help="conll2000 or bundled.")] = CORPORA[0],
+    results: Annotated[
+        Path | None,
+        typer.Option(help="Where results are kept; by default experiments/results."),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Write the results as JSON; progress goes to stderr.")
+    ] = False,
+) -> None:
+    """Run an experiment of the paper and hold its results against the paper's.
+
+    Settings are chosen on a tenth of the training data first, unless they are there. Every result
+    is kept as soon as it is finished: after Ctrl-C the same command goes on from there.
+    """
+    from rich.console import Console
+
+    from laso.experiments.runner import Lab, Request
+    from laso.experiments.runner import experiment as named
+
+    if experiment not in EXPERIMENTS:
+        raise typer.BadParameter(f"{experiment!r}: there is {', '.join(EXPERIMENTS)}")
+    found = named(experiment)
+    request = Request(
+        rows=_rows(found, rows),
+        features=_one_of("--features", features, found.features),
+        resources=_resources(resources),
+        seeds=tuple(range(seeds)) if seed is None else (seed,),
+        corpus=_one_of("--corpus", corpus, CORPORA),
+        quick=quick,
+        again=again,
+    )
+    errors = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
+    with tempfile.TemporaryDirectory(prefix="laso-") as work, Bar(errors) as bar:
+        folder = (results or default_folder(request)).resolve()
+        lab = Lab(found, folder, Path(work), bar, jobs=jobs)
+        try:
+            answered = lab.results_of(request) if only_report else lab.run(request)
+            files = lab.write_report()
+        except KeyboardInterrupt:
+            errors.print("interrupted: what is finished is kept, the same command goes on with it")
+            raise typer.Exit(130) from None
+    if as_json:
+        typer.echo(json.dumps(answered, indent=1, ensure_ascii=False))
+    else:
+        console = Console(highlight=False, soft_wrap=True, markup=False)
+        say(console, answered, found.shown, files)
+    if lab.failures:
+        errors.print(f"failed: {', '.join(lab.failures)}")
+        raise typer.Exit(1)
+
+
+class Bar:
+    """Shows on a terminal what is going on and how long it may last; elsewhere only failures."""
+
+    def __init__(self, console: Console) -> None:
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+        self._bar = Progress(
+            *columns, console=console, transient=True, disable=not console.is_terminal
+        )
+        self._console = console
+        self._task = self._bar.add_task("starting", total=None)
+
+    def __enter__(self) -> Bar:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def begin(self, label: str) -> None:
+        """A job begins."""
+        if self._console.is_terminal:
+            self._console.print(f"  {label} ...")
+
+    def end(self, line: str, done: int, total: int, left_s: float | None) -> None:
+        """A job ended."""
+        left = "" if left_s is None else f", about {duration(left_s)} left"
+        text = f"{done} of {total}{left}"
+        self._bar.update(self._task, completed=done, total=total, description=text)
+        if self._console.is_terminal:
+            self._console.print(f"  {line}")
+
+    def fail(self, line: str) -> None:
+        """A job failed."""
+        self._console.print(line)
+
+
+def duration(seconds: float) -> str:
+    """A length of time in the unit that suits it."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 90 * 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def default_folder(request: Request) -> Path:
+    """Below the working folder; what is not the real experiment has folders of its own."""
+    folder = Path("experiments", "results")
+    if request.corpus != CORPORA[0]:
+        folder /= request.corpus
+    return folder / "quick" if request.quick else folder
+
+
+def say(
+    console: Console, results: list[dict[str, Any]], shown: Mapping[str, int], files: list[Path]
+) -> None:
+    """The results in short, and where the report is."""
+    console.print(f"{'row':<12}{'seed':>5}" + "".join(f"{name:>11}" for name in shown))
+    for row in results:
+        figures = "".join(f"{row[name]:11.{digits}f}" for name, digits in shown.items())
+        console.print(f"{row['row']:<12}{row['seed']:>5}{figures}")
+    for path in files:
+        console.print(f"wrote {path}")
+
+
+def _rows(experiment: Experiment, text: str) -> tuple[str, ...]:
+    wanted = _names(text)
+    for name in wanted:
+        _one_of("--rows", name, tuple(experiment.rows))
+    return tuple(row for row in experiment.rows if row in wanted or not wanted)
+
+
+def _resources(text: str) -> tuple[str, ...]:
+    from laso.features.lists import RESOURCES
+
+    names = [each for name in _names(text) for each in (LISTS if name == "lists" else (name,))]
+    for name in names:
+        if not Path(name).is_file():
+            _one_of("--resources", name, (*RESOURCES, "lists", "a file"))
+    return tuple(sorted(set(names)))
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _one_of(option: str, name: str, known: tuple[str, ...]) -> str:
+    if name not in known:
+        raise typer.BadParameter(f"{option}: found {name!r}, expected {', '.join(known)}")
+    return name

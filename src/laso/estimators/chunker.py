@@ -1,0 +1,204 @@
+"""Segmentation and labelling: chunks of sentences (section 4.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from laso import model_file
+from laso.engine.layout import Array, Corpus, Options
+from laso.engine.options import options_for, own_key
+from laso.errors import BadData, BadModel
+from laso.estimators.base import SequenceEstimator, whole
+from laso.features.encode import Encoder
+from laso.features.inputs import Data, Features, place
+from laso.features.schemes import OUTSIDE, SCHEMES, Spans, converted, read_tags, write_tags
+from laso.features.segments import FEATURE_SETS, SegmentEncoder
+from laso.features.templates import Template, parse_templates
+from laso.learn import laso
+from laso.metrics import chunk_scores
+from laso.queues import MakeQueue, beam
+from laso.tasks.chunking import Chunking, wanted
+from laso.training import Rule, Strategy
+from laso.updates import perceptron, worst
+
+Labels = list[list[str]]
+
+
+class Tagged(NamedTuple):
+    """The answers: chunks, and the scheme that their tags were in."""
+
+    spans: Spans
+    scheme: str
+
+
+class Chunker(SequenceEstimator):
+    """Cuts sentences into labelled chunks; each step of the search is a whole chunk.
+
+    features   "rich", "paper" (see laso.features.segments), or templates of your own
+    resources  word lists, clusters ... for "rich" and "paper" (see laso.features.lists)
+    limit      the most words of a chunk; None: as many as the longest to learn from
+    scheme     of the tags answered: "BIO", "IOB1", "IOBES"; None: as in the data to learn from
+    queue      the width of a beam for each number of words covered; or beam(5), which has one for
+               each number of chunks, bounded_best_first(5) ...
+    update     None: perceptron(weighting=worst, margin=1.0)
+
+    The other parameters are those of Tagger. Tags to learn from may be in any of the schemes. The
+    score is conlleval's chunk F, from 0 to 1.
+    """
+
+    task = "chunking"
+
+    encoder_: SegmentEncoder
+
+    def __init__(
+        self,
+        *,
+        features: str | Sequence[str | Template] = "rich",
+        resources: Sequence[str] = (),
+        limit: int | None = None,
+        scheme: str | None = None,
+        columns: Sequence[str] | None = None,
+        queue: int | MakeQueue = 5,
+        update: Rule | None = None,
+        strategy: Strategy = laso,
+        epochs: int = 10,
+        seed: int | None = 0,
+        held_out: float | None = None,
+        patience: int | None = None,
+        average: bool = True,
+        hash_bits: int = 0,
+        threads: int | None = None,
+        dtype: str = "float32",
+    ):
+        super().__init__(
+            columns=columns,
+            queue=queue,
+            update=update,
+            strategy=strategy,
+            epochs=epochs,
+            seed=seed,
+            held_out=held_out,
+            patience=patience,
+            average=average,
+            hash_bits=hash_bits,
+            threads=threads,
+            dtype=dtype,
+        )
+        self.features = features
+        self.resources = resources
+        self.limit = limit
+        self.scheme = scheme
+
+    def predict_chunks(self, X: Any) -> list[list[tuple[str, int, int]]]:
+        """The chunks found in each sentence as (label, start, end): words start up to end - 1."""
+        return list(map(_chunks, self.predict(X)))
+
+    # ----------------------------------------------------------------------- what the base asks
+
+    def _problem(self, weighted: bool) -> type[Chunking]:
+        return Chunking
+
+    def _options(self) -> Options:
+        queue = beam(self.queue, key=own_key) if isinstance(self.queue, int) else self.queue
+        update = perceptron(weighting=worst, margin=1.0) if self.update is None else self.update
+        return options_for(Chunking, queue, update, self.strategy)
+
+    def _checks(self) -> list[tuple[str, bool, str]]:
+        listed = not isinstance(self.resources, str)
+        return [
+            *super()._checks(),
+            ("limit", self.limit is None or whole(self.limit, 1), "None or from 1 up"),
+            ("scheme", self.scheme in (None, *SCHEMES), f"None or one of {', '.join(SCHEMES)}"),
+            ("resources", listed, "a list of names or paths"),
+        ]
+
+    def _read(self, X: Any, y: Any) -> tuple[Data, Tagged]:
+        data, tags = super()._read(X, y)
+        if isinstance(data, Features):
+            raise BadData("found tokens with features of their own, expected words or columns")
+        return data, Tagged(*read_tags(tags, data.lengths))
+
+    def _labels(self, data: Data, answers: Tagged) -> list[str]:
+        return list(answers.spans.names)
+
+    def _facts(self, data: Data, answers: Tagged) -> dict[str, Any]:
+        assert not isinstance(data, Features)
+        features = self.features
+        if isinstance(features, str) and features in FEATURE_SETS:
+            features = FEATURE_SETS[features](self._names(len(data.columns)), self.resources)
+        elif self.resources:
+            raise ValueError(
+                f"resources={self.resources!r} are for the features "
+                f"{' and '.join(FEATURE_SETS)} only, found features={self.features!r}"
+            )
+        return {
+            "templates": list(map(str, parse_templates(features))),
+            "limit": self.limit or answers.spans.limit(),
+            "scheme": self.scheme or answers.scheme,
+        }
+
+    def _encoder(
+        self,
+        templates: tuple[Template, ...],
+        names: tuple[str, ...],
+        labels: tuple[str, ...],
+        width: int,
+    ) -> Encoder:
+        own, limit, scheme = (self.facts_[name] for name in ("templates", "limit", "scheme"))
+        if not whole(limit, 1) or scheme not in SCHEMES:
+            raise BadModel(f"found the limit {limit!r} and the scheme {scheme!r}")
+        # Those handed in are not of chunks.
+        return SegmentEncoder(parse_templates(own), names, labels, limit=limit)
+
+    def _corpus(self, data: Data, answers: Tagged | None) -> Corpus:
+        encoder = self.encoder_
+        if answers is None:
+            return encoder.corpus(data)
+        spans = answers.spans
+        for name in spans.names:
+            if name not in encoder.labels:
+                at = spans.starts[np.argmax(spans.types == spans.names.index(name))]
+                raise BadData(
+                    f"{place(data.lengths, at)}: found the chunk type {name!r}, which learning "
+                    f"has not seen; expected one of {', '.join(encoder.labels)}"
+                )
+        if spans.limit() > encoder.limit:
+            longest = int(np.argmax(spans.lengths))
+            raise BadData(
+                f"{place(data.lengths, spans.starts[longest])}: found a chunk of "
+                f"{spans.lengths[longest]} words, expected at most limit={encoder.limit}"
+            )
+        numbers = np.array([encoder.labels.index(name) for name in spans.names], np.int64)
+        outputs = np.full(int(data.lengths.sum()), -1, np.int64)
+        outputs[spans.starts] = wanted(spans.lengths, numbers[spans.types], len(encoder.labels))
+        return encoder.corpus(data, outputs)
+
+    def _found(self, corpus: Corpus, steps: Array, ends: Array) -> Labels:
+        lengths = steps[:, 0].astype(np.int64)
+        spans = Spans(np.cumsum(lengths) - lengths, lengths, steps[:, 1], self.encoder_.labels)
+        return write_tags(spans, self.facts_["scheme"], np.diff(corpus.starts))
+
+    def _wanted(self, data: Data, answers: Tagged) -> Labels:
+        return write_tags(answers.spans, "BIO", data.lengths)
+
+    def _quality(self, wanted: Sequence[Sequence[str]], found: Labels) -> float:
+        return chunk_scores(wanted, converted(found, "BIO")).f / 100
+
+    def _parameters(self) -> dict[str, Any]:
+        parameters = self.get_params(deep=False)
+        for name in ("features", "columns", "resources"):
+            if parameters[name] is not None and not isinstance(parameters[name], str):
+                parameters[name] = list(map(str, parameters[name]))
+        parameters["dtype"] = str(parameters["dtype"])
+        return {name: model_file.described(value) for name, value in parameters.items()}
+
+
+def _chunks(tags: Sequence[str]) -> list[tuple[str, int, int]]:
+    spans, _ = read_tags(tags, np.array([len(tags)]))
+    bounds = pairwise([*spans.starts.tolist(), len(tags)])
+    names = (spans.names[i] for i in spans.types)
+    return [(name, a, b) for name, (a, b) in zip(names, bounds, strict=True) if name != OUTSIDE]

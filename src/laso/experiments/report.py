@@ -1,0 +1,167 @@
+"""Helpers of reports: means and spreads over seeds, and claims that the numbers show or do not."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from laso.experiments.measure import Row, described, table
+from laso.experiments.runner import resource_names
+
+SHOWN, NOT_SHOWN, NOT_MEASURED = "shown", "not shown", "not measured"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A measure over seeds."""
+
+    values: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        """The arithmetic mean."""
+        return statistics.mean(self.values)
+
+    @property
+    def spread(self) -> float | None:
+        """The standard deviation, if there are at least two seeds."""
+        return statistics.stdev(self.values) if len(self.values) > 1 else None
+
+    def text(self, digits: int = 2) -> str:
+        """Mean and spread."""
+        spread = "" if self.spread is None else f" ± {self.spread:.{digits}f}"
+        return f"{self.mean:,.{digits}f}{spread}"
+
+
+def sample(results: Iterable[Row], row: str, measure: str) -> Sample | None:
+    """A measure of a row over its seeds; None where it was not measured."""
+    found = tuple(float(one[measure]) for one in results if one["row"] == row)
+    return Sample(found) if found else None
+
+
+def mean(results: Iterable[Row], row: str, measure: str) -> float | None:
+    """The mean of a measure of a row."""
+    found = sample(results, row, measure)
+    return None if found is None else found.mean
+
+
+def harmonic(precision: float, recall: float) -> float:
+    """F, recomputed from precision and recall."""
+    return 2 * precision * recall / (precision + recall)
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """A sum of rows' means, each with its factor, that is above zero if a claim is right.
+
+    ``{"a": 1, "b": -1}`` says that a is above b.
+    """
+
+    says: str
+    terms: Mapping[str, float]
+    measure: str = "f"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the numbers say of a contrast."""
+
+    mark: str
+    numbers: str
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What the paper says, as contrasts that must all be above zero."""
+
+    text: str
+    contrasts: Sequence[Contrast]
+
+
+def judged(contrast: Contrast, results: list[Row]) -> Verdict:
+    """Shown is what exceeds twice its standard error over seeds; one seed shows nothing."""
+    samples = {row: sample(results, row, contrast.measure) for row in contrast.terms}
+    found = {row: one for row, one in samples.items() if one is not None}
+    if len(found) < len(samples):
+        absent = ", ".join(row for row in samples if row not in found)
+        return Verdict(NOT_MEASURED, f"no result for {absent}")
+    numbers = "; ".join(f"{row} {one.text()}" for row, one in found.items())
+    value = sum(factor * found[row].mean for row, factor in contrast.terms.items())
+    numbers = f"{value:+,.2f} ({numbers})"
+    variance = 0.0
+    for row, factor in contrast.terms.items():
+        spread = found[row].spread
+        if spread is None:
+            return Verdict(NOT_SHOWN, f"{numbers}; one seed tells no spread")
+        variance += factor**2 * spread**2 / len(found[row].values)
+    return Verdict(SHOWN if value > 2 * math.sqrt(variance) else NOT_SHOWN, numbers)
+
+
+def mark(verdicts: Iterable[Verdict]) -> str:
+    """The mark of a claim: shown if all of it is."""
+    marks = {verdict.mark for verdict in verdicts}
+    for one in (NOT_SHOWN, NOT_MEASURED):
+        if one in marks:
+            return one
+    return SHOWN
+
+
+def claims(claims: Sequence[Claim], results: list[Row]) -> str:
+    """A table of claims, and under it one of what each consists of."""
+    judgements = [[judged(one, results) for one in claim.contrasts] for claim in claims]
+    pairs = list(zip(claims, judgements, strict=True))
+    summary = table(
+        ["claim", "by the numbers"], ([claim.text, mark(verdicts)] for claim, verdicts in pairs)
+    )
+    details = table(
+        ["in detail", "measure", "difference", "by the numbers"],
+        (
+            [contrast.says, contrast.measure, verdict.numbers, verdict.mark]
+            for claim, verdicts in pairs
+            for contrast, verdict in zip(claim.contrasts, verdicts, strict=True)
+        ),
+        left=4,
+    )
+    return f"{summary}\n\n{details}"
+
+
+def groups(results: list[Row]) -> dict[tuple[str, tuple[str, ...]], list[Row]]:
+    """The results by features and resources."""
+    found: dict[tuple[str, tuple[str, ...]], list[Row]] = {}
+    for row in results:
+        found.setdefault((row["features"], tuple(row["resources"])), []).append(row)
+    return found
+
+
+def title(group: tuple[str, tuple[str, ...]]) -> str:
+    """The heading of a group."""
+    features, resources = group
+    return f"Features {features}, {resource_names(resources)}"
+
+
+def circumstances(results: list[Row]) -> str:
+    """What was measured, on what, with what."""
+    corpora = sorted({row["corpus"] for row in results})
+    machines = sorted({described(row["machine"]) for row in results})
+    versions = sorted({f"{k} {v}" for row in results for k, v in row["versions"].items()})
+    at_a_time = " or ".join(map(str, sorted({row["jobs"] for row in results})))
+    text = f"Corpus: {'; '.join(corpora)}. Machine: {'; '.join(machines)}. "
+    text += f"Versions: {', '.join(versions)}. "
+    text += f"Each job in a fresh process with one thread, {at_a_time} at a time."
+    if len({row["versions"]["laso"] for row in results}) > 1:
+        text += " **These results are not all of the same version of laso.**"
+    return text
+
+
+def choices(chosen: dict[str, Row]) -> str:
+    """A table of the settings chosen on held-out data."""
+    return table(
+        ["row, features, resources", "settings", "held-out F", "trials"],
+        (
+            [name, described(entry["settings"]), f"{entry['f']:.2f}", str(len(entry["trials"]))]
+            for name, entry in chosen.items()
+            if "settings" in entry
+        ),
+    )

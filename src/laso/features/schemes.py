@@ -1,0 +1,114 @@
+"""Chunks as tags of words: BIO, IOB1 and IOBES, read as ``conlleval`` reads them.
+
+    BIO    B-x begins a chunk, I-x is inside one
+    IOB1   I-x is in a chunk; B-x begins one only where it follows another of the same type
+    IOBES  S-x is a chunk of one word; else B-x begins, I-x is inside, E-x ends one
+
+Any of them, and mixtures, can be read: a chunk begins at B or S, after E or S, and at I or E whose
+type is not that of the tag before. Plain B, I ... are of the type "".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from laso.engine.layout import Array
+from laso.errors import BadData
+from laso.features.inputs import Column, Factor, place, short
+
+SCHEMES = ("BIO", "IOB1", "IOBES")
+OUTSIDE = "O"
+_MARKS = "OBIES"
+_O, _B, _I, _E, _S = range(5)
+
+
+class Spans(NamedTuple):
+    """The chunks of sentences end to end; each word outside counts as one too."""
+
+    starts: Array  # where each begins, among all tokens
+    lengths: Array
+    types: Array  # their numbers in names
+    names: tuple[str, ...]  # sorted; OUTSIDE among them, if it occurs
+
+    def limit(self) -> int:
+        """The length of the longest."""
+        return int(self.lengths.max(initial=1))
+
+
+def read_tags(column: Column, lengths: Array) -> tuple[Spans, str]:
+    """The chunks of tagged sentences, and the scheme that the tags are in."""
+    factor = column if isinstance(column, Factor) else _factor(column)
+    parsed = [_parsed(tag, factor, lengths) for tag in factor.values]
+    names = tuple(sorted({kind for _, kind in parsed}))
+    marks = np.array([mark for mark, _ in parsed], np.int64)[factor.codes]
+    types = np.array([names.index(kind) for _, kind in parsed], np.int64)[factor.codes]
+    first = np.zeros(len(types), bool)
+    first[(np.cumsum(lengths) - lengths)[lengths > 0]] = True
+    before = np.concatenate([[_O], marks[:-1]])
+    before[first] = _O
+    after_same = (before != _O) & (np.concatenate([[-1], types[:-1]]) == types)
+    begins = np.isin(marks, (_O, _B, _S)) | np.isin(before, (_O, _E, _S)) | ~after_same
+    starts = np.flatnonzero(begins)
+    spans = Spans(starts, np.diff(starts, append=len(types)), types[starts], names)
+    return spans, _scheme(marks, begins, after_same)
+
+
+def _scheme(marks: Array, begins: Array, after_same: Array) -> str:
+    if np.isin(marks, (_E, _S)).any():
+        return "IOBES"
+    lone = (marks == _I) & begins
+    return "IOB1" if lone.any() and not ((marks == _B) & ~after_same).any() else "BIO"
+
+
+def _factor(column: Sequence[str]) -> Factor:
+    number = {tag: i for i, tag in enumerate(dict.fromkeys(column))}
+    codes = np.fromiter(map(number.__getitem__, column), np.int64, len(column))
+    return Factor(codes, list(number))
+
+
+def _parsed(tag: str, column: Factor, lengths: Array) -> tuple[int, str]:
+    if tag == OUTSIDE:
+        return _O, OUTSIDE
+    mark, hyphen, kind = tag.partition("-") if isinstance(tag, str) else ("", "", "")
+    if mark not in ("B", "I", "E", "S") or (hyphen and not kind) or kind == OUTSIDE:
+        token = int(np.argmax(column.codes == column.values.index(tag)))
+        raise BadData(
+            f"{place(lengths, token)}: found the tag {short(tag)}, expected O, or B, I, E or S "
+            "with - and a type that is not O"
+        )
+    return _MARKS.index(mark), kind
+
+
+def write_tags(spans: Spans, scheme: str, lengths: Array) -> list[list[str]]:
+    """The tags of sentences in a scheme."""
+    n = int(spans.lengths.sum())
+    of_span = np.repeat(np.arange(len(spans.starts)), spans.lengths)
+    types = spans.types[of_span]
+    first = np.zeros(n, bool)
+    first[spans.starts] = True
+    marks = np.where(first, _B, _I)
+    ends = np.cumsum(lengths)
+    if scheme == "IOB1":
+        same = np.concatenate([[-1], types[:-1]]) == types
+        same[(ends - lengths)[lengths > 0]] = False
+        marks[first & ~same] = _I
+    elif scheme == "IOBES":
+        last = np.append(first[1:], True)[:n]
+        marks[last] = np.where(first[last], _S, _E)
+    kinds = [kind if kind == OUTSIDE else f"-{kind}" if kind else "" for kind in spans.names]
+    table = [
+        kind if kind == OUTSIDE else _MARKS[mark] + kind for kind in kinds for mark in range(5)
+    ]
+    tags = np.array(table, dtype=object)[types * 5 + marks].tolist()
+    return [tags[a:b] for a, b in pairwise([0, *ends.tolist()])]
+
+
+def converted(sentences: Sequence[Sequence[str]], scheme: str) -> list[list[str]]:
+    """Tagged sentences in another scheme."""
+    lengths = np.array([len(tags) for tags in sentences], np.int64)
+    spans, _ = read_tags([tag for tags in sentences for tag in tags], lengths)
+    return write_tags(spans, scheme, lengths)

@@ -1,0 +1,258 @@
+"""Segmentation and labelling as search (section 4.1): chunk by chunk, with no detour over words.
+
+State: the number of words covered and the label of the last chunk. Operator: the group is the
+length of the next chunk, the label is its label; "outside" is a label too, of single words.
+    Validity   the chunk ends within the sentence and is not too long; outside, it has one word
+    Goodness   length and label are those of the chunk wanted that begins there
+    Action     the words of the chunk are covered, and its label is the last
+
+Features are templates (see laso.features.segments) interpreted here, so that new ones need no new
+compilation. The sum of a chunk grows from cells that many chunks share:
+
+    GRAM(i)      word i alone, then with the pairs, then with the triples that end there
+    END(e)       what is around an end at e
+    INNER(s, l)  INNER(s, l - 1), the grams of the chunk's last word, and this word at its position;
+                 with l = 1 also what is around a beginning at s
+    WHOLE(s, l)  INNER(s, l), END(s + l), and what only the whole chunk tells
+
+An output has for each word the number of the chunk that begins there, ``wanted(length, label)``,
+and -1 for a word at which none begins.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from laso.engine.hashing import mix
+from laso.engine.layout import CELLS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS, Array
+from laso.engine.problem import CompiledProblem
+from laso.tasks.tagging import value_at
+
+# The constants at the head of spec; programs follow them.
+(
+    N_LABELS,
+    OUTSIDE,  # the label of words in no chunk, -1 if there is none
+    LIMIT,  # the length of the longest chunk
+    SHIFT,  # two cells for each length fit into so many bits
+    SUMS,  # the column with the row of the pool where the sums before a word stand
+    WIDTH,  # of such a row: a power, then the sums of the columns
+    TAIL,  # and the two after it: the most words of a gram in a chunk of 1, 2 and more words
+) = range(7)
+PROGRAMS = TAIL + 3
+# Each kind of templates has its place in spec and their number. The kinds are these, of which the
+# first three are grams of one, two and three words.
+ANY, PAIR, TRIPLE, EACH, BEGIN, END, WHOLE, STEP = range(8)
+HEAD = PROGRAMS + 2 * 8
+
+FIRST, LAST, LENGTH, ALL, LABEL = range(5)  # what an atom is about
+
+
+def gram_keys(x, kind, i, position, out):
+    """Write the keys of all grams that end at word i: those of single words know a position."""
+    spec, items, keys = x.spec, x.items, out.keys
+    at, n = spec[PROGRAMS + 2 * kind], spec[PROGRAMS + 2 * kind + 1]
+    first = i - kind if kind < EACH else i
+    for k in range(n):
+        key = mix(spec[at], position)
+        columns = spec[at + 1]
+        at += 2
+        for _ in range(columns):
+            column = spec[at]
+            at += 1
+            for j in range(first, i + 1):
+                key = mix(key, items[j, column])
+        keys[k] = key
+    return n
+
+
+def atom_keys(x, kind, start, length, label, out, written):
+    """Write the keys of templates whose atoms are about a chunk, behind those written."""
+    spec, items, pool, keys = x.spec, x.items, x.pool, out.keys
+    at, n = spec[PROGRAMS + 2 * kind], spec[PROGRAMS + 2 * kind + 1]
+    for k in range(written, written + n):
+        key = spec[at]
+        atoms = spec[at + 1]
+        at += 2
+        for _ in range(atoms):
+            what, column, offset = spec[at], spec[at + 1], spec[at + 2]
+            at += 3
+            if what <= LAST:
+                place = start + offset + (length - 1 if what == LAST else 0)
+                value = value_at(items, column, place)
+            elif what == LENGTH:
+                value = length
+            elif what == ALL:
+                # A sequence's hash is a difference of running sums, moved to a common place.
+                row = items[start, spec[SUMS]] * spec[WIDTH]
+                until = row + length * spec[WIDTH]
+                value = (int(pool[until + column]) - int(pool[row + column])) * int(pool[row])
+            else:
+                value = label
+            key = mix(key, value)
+        keys[k] = key
+    return written + n
+
+
+class Chunking(CompiledProblem):
+    """Cut a sentence into labelled chunks from left to right."""
+
+    @staticmethod
+    def limits(x, out):
+        n, spec = x.items.shape[0], x.spec
+        out[STATE_SIZE] = 2
+        out[MAX_GROUPS] = spec[LIMIT]
+        most = spec[PROGRAMS + 2 * EACH + 1] + spec[PROGRAMS + 2 * BEGIN + 1]
+        for kind in range(8):
+            most = max(most, spec[PROGRAMS + 2 * kind + 1])
+        out[MAX_FEATURES] = most
+        out[CELLS] = 4 * n + (n << spec[SHIFT])
+        out[STEPS] = n
+
+    @staticmethod
+    def initial(x, state):
+        state[0] = 0
+        state[1] = -1
+
+    @staticmethod
+    def groups(x, state, out):
+        n = min(x.spec[LIMIT], x.items.shape[0] - state[0])
+        for i in range(n):
+            out[i] = i + 1
+        return n
+
+    @staticmethod
+    def cell(x, state, group):
+        return 4 * x.items.shape[0] + (state[0] << x.spec[SHIFT]) + 2 * group - 1
+
+    @staticmethod
+    def part(x, cell, i):
+        spec, n = x.spec, x.items.shape[0]
+        at = cell - 4 * n
+        if at < 0:  # a triple counts with the pair that it ends in, a pair with its word
+            return cell - n if i == 0 and n <= cell < 3 * n else -1
+        start = at >> spec[SHIFT]
+        length = ((at - (start << spec[SHIFT])) >> 1) + 1
+        last = start + length - 1
+        if at & 1:
+            if i == 0:
+                return cell - 1
+            return 3 * n + last if i == 1 and spec[PROGRAMS + 2 * END + 1] > 0 else -1
+        if i == 0 and length > 1:
+            return cell - 2
+        grams = spec[TAIL + min(length, 3) - 1]
+        return (grams - 1) * n + last if i == min(length - 1, 1) and grams > 0 else -1
+
+    @staticmethod
+    def shared(x, cell, out):
+        # One call of each kind, for they are compiled into this function as often as they occur.
+        spec, n = x.spec, x.items.shape[0]
+        at = cell - 4 * n
+        start, length, position = at >> spec[SHIFT], 1, 0
+        grams = atoms = -1
+        if cell < 3 * n:
+            grams = (cell >= n) + (cell >= 2 * n)
+            start = cell - grams * n
+        elif at < 0:
+            start = cell - 3 * n
+            atoms = END
+        else:
+            length = ((at - (start << spec[SHIFT])) >> 1) + 1
+            if at & 1:
+                atoms = WHOLE
+            else:
+                grams, position = EACH, length - 1
+                atoms = BEGIN if length == 1 else -1
+        written = 0
+        if grams >= 0:
+            written = gram_keys(x, grams, start + position, position, out)
+        if atoms >= 0:
+            written = atom_keys(x, atoms, start, length, 0, out, written)
+        return written
+
+    @staticmethod
+    def features(x, state, group, out):
+        return atom_keys(x, STEP, int(state[0]), int(group), int(state[1]), out, 0)
+
+    @staticmethod
+    def allowed(x, state, group, label):
+        return group == 1 or label != x.spec[OUTSIDE]
+
+    @staticmethod
+    def apply(x, state, group, label, new):
+        new[0] = state[0] + group
+        new[1] = label
+
+    @staticmethod
+    def is_goal(x, state):
+        return state[0] == x.items.shape[0]
+
+    @staticmethod
+    def is_good(x, y, state, group, label):
+        return y[state[0]] == group * x.spec[N_LABELS] + label
+
+    @staticmethod
+    def key(x, state, group, label):
+        return state[0] + group
+
+    @staticmethod
+    def signature(x, state, group, label):
+        return label
+
+
+# --------------------------------------------------------------------------- making arrays
+
+Atoms = Sequence[tuple[int, int, int]]
+Programs = Mapping[int, Sequence[tuple[int, Sequence[int] | Atoms]]]
+"""For each kind its templates: (id, columns) for grams, else (id, atoms (what, column, offset))."""
+
+
+def wanted(length: int | Array, label: int | Array, n_labels: int) -> int | Array:
+    """The number of a chunk in an output."""
+    return length * n_labels + label
+
+
+def make_spec(
+    n_labels: int, programs: Programs, *, limit: int, outside: int = -1, sums: tuple[int, int]
+) -> Array:
+    """The constants of a chunking problem; ``sums`` are SUMS and WIDTH (see ``sequence_sums``)."""
+    spec = [0] * HEAD
+    spec[N_LABELS], spec[OUTSIDE], spec[LIMIT] = n_labels, outside, limit
+    spec[SHIFT] = (2 * limit - 1).bit_length()
+    spec[SUMS], spec[WIDTH] = sums
+    for words in (1, 2, 3):
+        used = [kind + 1 for kind in (ANY, PAIR, TRIPLE)[:words] if programs.get(kind)]
+        spec[TAIL + words - 1] = max(used, default=0)
+    for kind in range(8):
+        templates = programs.get(kind, ())
+        spec[PROGRAMS + 2 * kind : PROGRAMS + 2 * kind + 2] = [len(spec), len(templates)]
+        for key, atoms in templates:
+            spec += [key, len(atoms), *np.ravel(atoms).tolist()]
+    return np.array(spec, np.int64)
+
+
+_BASE = 0xD1342543DE82EF95
+_INVERSE = pow(_BASE, -1, 1 << 64)
+_MULTIPLIERS = np.array([_BASE, _INVERSE], np.uint64)
+
+
+def sequence_sums(values: Sequence[Array], lengths: Array) -> Array:
+    """The pool: rows that tell the hash of any sequence of words in constant time.
+
+    ``values`` are columns of 64-bit hashes, one for each word. The row of word i of its sentence
+    has base^i, then for each column the sum of value * base^-j over all words j before. The sums
+    go on over the sentences, so that there is one more row than words.
+    """
+    n = int(lengths.sum())
+    place = np.arange(n) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    steps = np.repeat(_MULTIPLIERS[:, None], int(lengths.max(initial=0)) + 1, axis=1)
+    steps[:, 0] = 1
+    powers, inverses = np.cumprod(steps, axis=1)
+    rows = np.zeros((n + 1, 1 + len(values)), np.uint64)
+    rows[:n, 0] = powers[place]
+    for column, hashes in enumerate(values, start=1):
+        rows[1:, column] = np.cumsum(hashes * inverses[place])
+    return rows.view(np.int64).reshape(-1)

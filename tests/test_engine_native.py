@@ -1,0 +1,389 @@
+"""Compiled code without Numba: linking, arguments, files, and the fall back to Numba."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+import struct
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from laso import alma, beam
+from laso.engine import compile as compiling
+from laso.engine import native
+from laso.engine.compile import Kernels
+from laso.engine.layout import STEPS
+from laso.engine.machine import Machine, all_of, new_table
+from laso.engine.options import options_for
+from laso.engine.problem import CompiledProblem
+from tests.engine_inputs import FREE, INSIDE, Segmenting, corpus_of
+
+pytestmark = pytest.mark.skipif(not native.possible(), reason="for x86-64 Linux")
+
+# Linking: small objects made by LLVM.
+
+HEAD = 'target triple = "x86_64-unknown-linux-gnu"\n'
+START = "define i32 @start(i8* %result, i8** %failure, double* %n) {\n"
+OUTSIDE = """
+declare double @NAME(double)
+@kept = common global double 0.0
+@factor = internal constant double 3.0
+@here = internal constant double* @factor
+@count = internal global i64 0
+define double @scaled(double %x) noinline {
+  %where = load volatile double*, double** @here
+  %by = load volatile double, double* %where
+  %y = fmul double %x, %by
+  ret double %y
+}
+START
+  %from = getelementptr double, double* %n, i64 8
+  %x = load double, double* %from
+  %y = call double @NAME(double %x)
+  %before = load double, double* @kept
+  %sum = fadd double %y, %before
+  store double %sum, double* @kept
+  %z = call double @scaled(double %sum)
+  %to = getelementptr double, double* %n, i64 1
+  store double %z, double* %to
+  %one = bitcast double* %n to i64*
+  store i64 1, i64* %one
+  ret i32 0
+}
+"""
+WAIT = """
+START
+  %at = bitcast double* %n to i64**
+  %place = getelementptr i64*, i64** %at, i64 8
+  %flag = load i64*, i64** %place
+  br label %again
+again:
+  %i = phi i64 [ 0, %0 ], [ %next, %again ]
+  %next = add i64 %i, 1
+  %set = load volatile i64, i64* %flag
+  %open = icmp eq i64 %set, 0
+  %more = icmp slt i64 %i, 20000000000
+  %both = and i1 %open, %more
+  br i1 %both, label %again, label %end
+end:
+  %to = bitcast double* %n to i64*
+  %first = getelementptr i64, i64* %to, i64 1
+  store i64 1, i64* %to
+  store i64 %set, i64* %first
+  ret i32 0
+}
+"""
+
+
+def object_of(source: str, **names: str) -> bytes:
+    from llvmlite import binding  # type: ignore[import-untyped]
+
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    for name, value in {"START": START, **names}.items():
+        source = source.replace(name, value)
+    target = binding.Target.from_triple("x86_64-unknown-linux-gnu")
+    machine = target.create_target_machine(reloc="pic", codemodel="small", opt=2)
+    code: bytes = machine.emit_object(binding.parse_assembly(HEAD + source))
+    return code
+
+
+def bits(x: float) -> int:
+    (number,) = struct.unpack("<q", struct.pack("<d", x))
+    return int(number)
+
+
+@pytest.mark.parametrize("name", ["exp", "log1p", "cos"])
+def test_code_data_and_functions_outside_are_linked(name):
+    function = native.linked("start", object_of(OUTSIDE, NAME=name))
+    first, second = getattr(math, name)(0.5), getattr(math, name)(0.25)
+    assert function([0] * 8 + [bits(0.5)]) == (bits(3.0 * first),)
+    assert function([0] * 8 + [bits(0.25)]) == (bits(3.0 * (second + first)),)
+    again = native.linked("start", object_of(OUTSIDE, NAME=name))  # with data of its own
+    assert again([0] * 8 + [bits(0.5)]) == (bits(3.0 * first),)
+
+
+def test_threads_run_beside_a_call():
+    function = native.linked("start", object_of(WAIT))
+    flag = np.zeros(1, np.int64)
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(function([0] * 8 + [flag.ctypes.data])))
+    thread.start()
+    flag[0] = 7  # not before the call ends, if it kept the interpreter's lock
+    thread.join()
+    assert found == [(7,)]
+
+
+def changed(code: bytes, offset: int, layout: str, *values: int) -> bytes:
+    made = bytearray(code)
+    struct.pack_into(layout, made, offset, *values)
+    return bytes(made)
+
+
+def relocations(code: bytes) -> list[int]:
+    """Where the relocations of the code are."""
+    image = native._Image(code)
+    return [
+        section.offset + 24 * i
+        for section in image.sections
+        if section.type == native.WITH_ADDENDS and section.info in image.places
+        for i in range(section.size // 24)
+    ]
+
+
+def test_what_is_not_known_is_refused():
+    code = object_of(OUTSIDE, NAME="exp")
+    native.linked("start", code)
+    refused = {
+        "nothing": b"",
+        "not ELF": b"MZ" + code[2:],
+        "cut short": code[:-100],
+        "another machine": changed(code, 18, "<H", 183),
+        "not relocatable": changed(code, 16, "<H", 3),
+        "needed": object_of(OUTSIDE, NAME="no_such_function"),
+    }
+    for i, offset in enumerate(relocations(code)):
+        refused[f"relocation {i} to 32 bits"] = changed(code, offset + 8, "<I", 10)
+        refused[f"relocation {i} to nothing"] = changed(code, offset + 12, "<I", 0)
+    assert len(refused) > 12
+    for bad in refused.values():
+        with pytest.raises(native.Unsupported):
+            native.linked("start", bad)
+    with pytest.raises(native.Unsupported):
+        native.linked("another", code)
+
+
+def test_a_system_that_refuses_executable_memory(monkeypatch):
+    class Refusing:
+        exp = native._libraries()[0].exp
+
+        class mprotect:  # noqa: N801
+            def __new__(cls, *_: Any) -> int:  # type: ignore[misc]
+                return -1
+
+    monkeypatch.setattr(native, "_libraries", lambda: (Refusing,))
+    with pytest.raises(native.Unsupported, match="refuses"):
+        native.linked("start", object_of(OUTSIDE, NAME="exp"))
+
+
+# Arguments.
+
+
+class Inner(NamedTuple):
+    a: Any
+    number: int
+    b: Any
+
+
+class Outer(NamedTuple):
+    real: float
+    inner: Inner
+    flag: bool
+
+
+def weigh(outer, c, x):
+    """Depends on every element and where it is."""
+    a, b = outer.inner.a, outer.inner.b
+    total = 0.0
+    for i in range(a.shape[0]):
+        total = 0.5 * total + a[i]
+    for i in range(b.shape[0]):
+        for j in range(b.shape[1]):
+            total = 0.5 * total + b[i, j]
+            b[i, j] = i - j
+    if outer.flag:
+        total += outer.real * outer.inner.number
+    for i in range(c.shape[0]):
+        total += c[i] * x
+    return int(1e6 * total), a.shape[0], b.shape[0] * b.shape[1]
+
+
+def matrices() -> st.SearchStrategy[Any]:
+    """Of rows, of columns, and parts of larger ones."""
+    shapes = arrays.array_shapes(min_dims=2, max_dims=2, min_side=0, max_side=4)
+    numbers = arrays.arrays(np.float64, shapes, elements=st.integers(-9, 9))
+    ways = [lambda a: a, np.asfortranarray, lambda a: np.repeat(a, 2, axis=1)[:, ::2]]
+    return st.builds(lambda a, way: way(a), numbers, st.sampled_from(ways))
+
+
+_weigh: dict[str, Any] = {}
+
+
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(
+    st.lists(st.integers(-9, 9), max_size=5),
+    matrices(),
+    st.sampled_from([(np.float32, False), (np.float64, True)]),
+    st.integers(-(2**40), 2**40),
+    st.booleans(),
+    st.integers(-40, 40).map(lambda n: n / 8.0),
+)
+def test_arguments_of_all_kinds_arrive(items, b, kind, number, flag, x):
+    import numba
+
+    from laso.engine import jit
+
+    dtype, read_only = kind
+    a, c = np.array(items, np.int32), np.array(items, dtype)
+    a.flags.writeable = not read_only
+    arguments = (Outer(0.25, Inner(a, number, b), flag), c, x)
+    signature, numbers = native.described(arguments)
+    if signature not in _weigh:
+        compiled = numba.njit(weigh, **jit.INNER, _nrt=False)
+        _weigh[signature] = native.linked(*jit.object_code(compiled, arguments))
+    other = b.copy()
+    wanted = weigh(Outer(0.25, Inner(a, number, other), flag), c, x)
+    assert _weigh[signature](numbers) == wanted
+    assert np.array_equal(b, other)
+
+
+# Files.
+
+
+@settings(deadline=None, derandomize=True, max_examples=50)
+@given(st.binary(max_size=40), st.data())
+def test_a_torn_or_changed_file_is_not_read(tmp_path_factory, code, data):
+    file = tmp_path_factory.mktemp("files") / "entry.native"
+    assert native.read(file) is None
+    native.save(file, "start", code)
+    assert native.read(file) == ("start", code)
+    assert [path.name for path in file.parent.iterdir()] == [file.name]
+    whole = file.read_bytes()
+    cut = data.draw(st.integers(0, len(whole) - 1))
+    file.write_bytes(whole[:cut])
+    assert native.read(file) is None
+    file.write_bytes(whole[:cut] + bytes([whole[cut] ^ 1]) + whole[cut + 1 :])
+    assert native.read(file) is None
+    file.write_bytes(whole + b"\0")
+    assert native.read(file) is None
+
+
+# Problems.
+
+TEXTS = ([[[1], [2], [1], [3]], [[2], [3]], [[1], [2], [2], [3], [1], [3]], [[3]]],)
+OUTPUTS = [[0, INSIDE, 1, FREE], [1, 0], [FREE, 1, INSIDE, 0, 0, INSIDE], [1]]
+CORPUS = corpus_of(*TEXTS, OUTPUTS, [0])
+
+
+def limits_of(kernels: Kernels) -> int:
+    most = np.zeros(5, np.int64)
+    kernels("largest", CORPUS, np.array([0]), most, np.zeros(5, np.int64))
+    return int(most[STEPS])
+
+
+def fresh(problem: type[CompiledProblem] = Segmenting) -> Kernels:
+    """Kernels that have loaded nothing yet."""
+    return Kernels(problem, compiling.PLAIN)
+
+
+def test_a_damaged_file_is_compiled_again(tmp_path, monkeypatch):
+    monkeypatch.setenv("LASO_CACHE", str(tmp_path))
+    assert limits_of(fresh()) == 4
+    (file,) = tmp_path.glob("kernels/*/largest-*")
+    file.write_bytes(file.read_bytes()[:-1])
+    assert native.read(file) is None
+    assert limits_of(fresh()) == 4
+    assert native.read(file)
+
+
+def test_a_cache_that_can_only_be_read(tmp_path, monkeypatch):
+    def refuse(*_: Any, **__: Any) -> None:
+        raise PermissionError
+
+    monkeypatch.setenv("LASO_CACHE", str(tmp_path))
+    assert limits_of(fresh()) == 4
+    for owner, name in [(Path, "touch"), (Path, "mkdir"), (Kernels, "_compile")]:
+        monkeypatch.setattr(owner, name, refuse)
+    assert limits_of(fresh()) == 4
+
+
+def test_a_file_that_cannot_be_linked_leaves_it_to_numba(tmp_path, monkeypatch, caplog):
+    monkeypatch.setenv("LASO_CACHE", str(tmp_path))
+    first = fresh()
+    assert limits_of(first) == 4
+    assert first.is_native
+    (file,) = tmp_path.glob("kernels/*/largest-*.native")
+    found = native.read(file)
+    assert found is not None
+    native.save(file, found[0], changed(found[1], 18, "<H", 183))
+    second = fresh()
+    with caplog.at_level(logging.DEBUG, logger="laso.engine.compile"):
+        assert limits_of(second) == 4
+    assert not second.is_native
+    assert "x86-64" in caplog.text
+    assert [*file.parent.glob("**/*.nbi")]
+
+
+def test_another_version_of_numba_leaves_it_to_numba(tmp_path, monkeypatch, caplog):
+    from laso.engine import jit
+
+    monkeypatch.setenv("LASO_CACHE", str(tmp_path))
+    monkeypatch.delattr(jit, "populate_array")
+    kernels = fresh()
+    with caplog.at_level(logging.DEBUG, logger="laso.engine.compile"):
+        assert limits_of(kernels) == 4
+    assert "populate_array" in caplog.text
+    assert not kernels.is_native
+
+
+class Raising(Segmenting):
+    @staticmethod
+    def limits(x, out):
+        if x.items.shape[0] > 3:
+            raise ValueError("too long")
+        out[STEPS] = 3
+
+
+def test_an_exception_of_a_problem_is_raised():
+    kernels = fresh(Raising)
+    with pytest.raises(ValueError, match=r"^too long$"):
+        limits_of(kernels)
+    assert kernels.is_native
+
+
+RUN = """
+import json, sys
+from laso.engine import native
+from tests import test_engine_native as tests
+if sys.argv[1] == "numba":
+    native.possible = lambda: False
+print(json.dumps([tests.results(), sorted({"numba", "llvmlite"} & set(sys.modules))]))
+"""
+
+
+def results() -> list[Any]:
+    """Learn and decode; bytes of all that was found."""
+    machine = Machine(Segmenting, options_for(Segmenting, beam(2), alma(alpha=0.8)))
+    order = np.tile(all_of(CORPUS), 5)
+    table = new_table(2, margin=machine.options.margin)
+    table, _, wrong = machine.learn(CORPUS, order, table, machine.new_run(CORPUS, order, table))
+    found = machine.decode(CORPUS, order, table)
+    threaded = machine.decode(CORPUS, order, table, threads=3)
+    assert all(np.array_equal(a, b) for a, b in zip(found, threaded, strict=True))
+    return [wrong, *(array.tobytes().hex() for array in (*table, *found))]
+
+
+def test_a_second_process_needs_no_numba():
+    wanted = results()
+    assert wanted[0] > 0
+    for way, imported in [("native", []), ("numba", ["llvmlite", "numba"])]:
+        process = subprocess.run(
+            [sys.executable, "-W", "error", "-c", RUN, way],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            cwd=Path(__file__).parent.parent,
+            capture_output=True,
+            text=True,
+        )
+        assert process.returncode == 0, process.stderr
+        assert json.loads(process.stdout) == [wanted, imported]

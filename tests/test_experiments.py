@@ -1,0 +1,511 @@
+"""The paper's experiments: jobs and resumption, choosing, claims, reports."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import laso
+from laso import LasoError
+from laso.engine.options import is_exact
+from laso.experiments import report, table1, worker
+from laso.experiments.measure import JobFailed, Processes, Row, Stopped, load
+from laso.experiments.report import NOT_MEASURED, NOT_SHOWN, SHOWN, Claim, Contrast, judged
+from laso.experiments.runner import Lab, Pace, Request, experiment
+from laso.queues import own_key
+from tests.fake_experiment import EXPERIMENT as FAKE
+
+ROOT = Path(__file__).parents[1]
+COMMAND = [
+    sys.executable,
+    "-c",
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from laso.experiments import EXPERIMENTS; EXPERIMENTS['fake'] = 'tests.fake_experiment'; "
+    "from laso.cli import main; main()",
+]
+KEYS = {"row", "features", "resources", "seed", "precision", "recall", "f", "epochs"}
+KEYS |= {"train_s", "test_s", "peak_mb"}
+
+
+@pytest.fixture(autouse=True)
+def log(tmp_path, monkeypatch):
+    """What the fake estimator was asked to do, by all processes."""
+    path = tmp_path / "log"
+    path.touch()
+    monkeypatch.setenv("FAKE_LOG", str(path))
+    monkeypatch.setitem(laso.experiments.EXPERIMENTS, "fake", "tests.fake_experiment")
+    return path
+
+
+def jobs_in(log):
+    """The jobs so far, less those that only see to it that code is compiled."""
+    found = [json.loads(line) for line in log.read_text().splitlines()]
+    return [tuple(job) for job in found if job[0] != "warm"]
+
+
+class Listener:
+    def __init__(self, interrupt_after=None):
+        self.ended, self.failed = [], []
+        self.interrupt_after = interrupt_after
+        self.interrupted = False
+
+    def begin(self, label):
+        pass
+
+    def end(self, line, done, total, left_s):
+        self.ended.append((line, done, total, left_s))
+        if len(self.ended) == self.interrupt_after:
+            self.interrupted = True
+            raise KeyboardInterrupt
+
+    def fail(self, line):
+        self.failed.append(line)
+
+
+class Here(Processes):
+    """Does jobs in this process, for speed; the command's own tests have real processes."""
+
+    def __init__(self, work, listener):
+        super().__init__(work)
+        self.listener = listener
+
+    def run(self, module, job):
+        assert module == worker.__name__
+        if self.listener.interrupted:
+            raise Stopped
+        try:
+            return json.loads(json.dumps(worker.done(json.loads(json.dumps(job, default=str)))))
+        except (LasoError, ValueError) as error:
+            raise JobFailed(str(error)) from error
+
+
+def lab(tmp_path, listener=None, jobs=1):
+    work = tmp_path / "work"
+    work.mkdir(exist_ok=True)
+    listener = listener or Listener()
+    made = Lab(FAKE, tmp_path / "results", work, listener, jobs=jobs)
+    made._processes = Here(work, listener)
+    return made
+
+
+def request(**given):
+    usual = {"rows": ("one", "exact"), "features": "paper", "seeds": (0, 1), "corpus": "bundled"}
+    return Request(**{**usual, **given})
+
+
+def command(tmp_path, *arguments):
+    given = ["--corpus", "bundled", "--results", str(tmp_path / "results")]
+    return [*COMMAND, "reproduce", "fake", *given, *arguments]
+
+
+def ran(tmp_path, *arguments):
+    return subprocess.run(
+        command(tmp_path, *arguments), cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+
+# --------------------------------------------------------------------------- jobs
+
+
+def test_settings_and_epochs_are_chosen_on_held_out_data_and_used(tmp_path, log):
+    results = lab(tmp_path).run(request(seeds=(0,)))
+    # The margin of 1 is better, first so after 2 epochs; without it 2 epochs are best as well.
+    assert jobs_in(log) == [
+        ("trial", 1, 0, FAKE.epochs),
+        ("trial", 1, 0, FAKE.epochs),
+        ("trial", 99, 0, FAKE.epochs),
+        ("final", 1, 0, 2),
+        ("final", 99, 0, 2),
+    ]
+    chosen = load(tmp_path / "results" / "chosen.json")["fake"]
+    one = chosen["one, paper, no resources"]
+    assert one["settings"] == {"queue": 1, "margin": 1.0, "epochs": 2}
+    assert [trial["f"] for trial in one["trials"]] == pytest.approx([60.0, 70.0])
+    assert [result["settings"] for result in results] == [
+        one["settings"],
+        {"queue": "exact", "epochs": 2},
+    ]
+    assert results[0]["held_out"] == pytest.approx([50.0, 70.0, 70.0])
+
+
+def test_results_have_the_keys_promised_and_the_order_of_the_table(tmp_path):
+    results = lab(tmp_path, jobs=2).run(request(resources=("lexicon",)))
+    assert load(tmp_path / "results" / "fake.json") == results
+    assert [(one["row"], one["seed"]) for one in results] == [
+        ("one", 0),
+        ("one", 1),
+        ("exact", 0),
+        ("exact", 1),
+    ]
+    for result in results:
+        assert result.keys() >= KEYS | {"cpu_s", "held_out", "versions", "settings", "machine"}
+        assert result["resources"] == ["lexicon"]
+        assert result["train_s"] >= 0
+        assert result["peak_mb"] > 1
+    assert results[3]["f"] == pytest.approx(99.91)
+
+
+@pytest.mark.parametrize("after", [1, 3, 4, 6])
+def test_a_run_that_was_interrupted_does_only_what_is_missing(tmp_path, log, after):
+    with pytest.raises(KeyboardInterrupt):
+        lab(tmp_path, Listener(interrupt_after=after)).run(request())
+    assert len(jobs_in(log)) == after
+    results = lab(tmp_path).run(request())
+    assert len(results) == 4
+    done = jobs_in(log)
+    assert len(done) == 7
+    assert len([job for job in done if job[0] == "trial"]) == 3
+    assert len({job for job in done if job[0] == "final"}) == 4
+    assert lab(tmp_path).run(request()) == results
+    assert len(jobs_in(log)) == 7
+
+
+def test_more_seeds_or_other_features_are_added_and_again_means_all(tmp_path, log):
+    first = lab(tmp_path).run(request(rows=("exact",), seeds=(0,)))
+    more = lab(tmp_path).run(request(rows=("exact",), seeds=(0, 1)))
+    assert more[0] == first[0]
+    assert len(jobs_in(log)) == 3
+    lab(tmp_path).run(request(rows=("exact",), seeds=(0,), features="rich"))
+    assert len(jobs_in(log)) == 5
+    assert len(lab(tmp_path).all_results()) == 3
+    lab(tmp_path).run(request(rows=("exact",), seeds=(0,), again=True))
+    assert len(jobs_in(log)) == 7
+    assert len(lab(tmp_path).all_results()) == 3
+
+
+def test_other_settings_chosen_since_make_a_result_be_measured_again(tmp_path, log):
+    asked = request(rows=("exact",), seeds=(0,))
+    lab(tmp_path).run(asked)
+    path = tmp_path / "results" / "chosen.json"
+    chosen = load(path)
+    chosen["fake"]["exact, paper, no resources"]["settings"]["epochs"] = 1
+    path.write_text(json.dumps(chosen))
+    (result,) = lab(tmp_path).run(asked)
+    assert result["epochs"] == 1
+    assert jobs_in(log)[2:] == [("final", 99, 0, 1)]
+
+
+def test_what_fails_is_told_and_the_rest_goes_on(tmp_path):
+    listener = Listener()
+    there = lab(tmp_path, listener)
+    results = there.run(request(rows=("broken", "exact"), seeds=(0,)))
+    assert [one["row"] for one in results] == ["exact"]
+    assert there.failures == ["choosing for broken"]
+    assert "this row always fails" in listener.failed[0]
+
+
+def test_a_training_that_was_interrupted_is_no_result(tmp_path):
+    there = lab(tmp_path)
+    assert there.run(request(rows=("exact",), seeds=(7,))) == []
+    assert there.failures == ["exact, seed 7"]
+
+
+def test_the_progress_counts_all_jobs_and_estimates_the_rest(tmp_path):
+    listener = Listener()
+    lab(tmp_path, listener).run(request())
+    assert [done for _, done, _, _ in listener.ended] == list(range(1, 8))
+    assert {total for _, _, total, _ in listener.ended} == {7}
+    assert all(left is not None for *_, left in listener.ended)
+    assert listener.ended[-1][3] == 0
+
+
+def test_the_time_left_goes_by_row_and_by_processes():
+    pace = Pace(jobs=2)
+    for row in ("quick", "slow", "new"):
+        pace.expect(row, 3)
+    assert pace.left_s() is None
+    pace.took("quick", 1.0)
+    pace.finish("quick")
+    pace.took("slow", 9.0)
+    pace.took("slow", 11.0)
+    pace.finish("slow")
+    # Two quick ones, two slow ones, three as the others are on average; two at a time.
+    assert pace.left_s() == pytest.approx((2 * 1 + 2 * 10 + 3 * 5.5) / 2)
+    assert (pace.done, pace.total) == (2, 9)
+
+
+def test_processes_tell_why_they_failed_and_can_be_stopped(tmp_path):
+    processes = Processes(tmp_path)
+    with pytest.raises(JobFailed, match="No module named 'nonesuch'"):
+        processes.run("laso.experiments.worker", {"module": "nonesuch"})
+    processes.stop()
+    with pytest.raises(Stopped):
+        processes.run("laso.experiments.worker", {})
+    assert not [path for path in tmp_path.iterdir() if path.is_dir()]
+
+
+# --------------------------------------------------------------------------- settings
+
+
+def test_plain_settings_become_queue_update_and_strategy():
+    made = worker.parameters(
+        {"queue": 5, "update": "alma", "alpha": 0.5, "B": "1/alpha", "epochs": 3}
+        | {"weighting": "worst"}
+    )
+    assert made["update"] == laso.alma(alpha=0.5, B=2.0, weighting=laso.worst)
+    assert made["queue"].keywords == {"width": 5, "key": own_key}
+    assert (made["strategy"], made["epochs"]) == (laso.laso, 3)
+    exact = worker.parameters({"queue": "exact", "strategy": "standard", "epochs": 1})
+    assert is_exact(exact["queue"])
+    assert (exact["update"], exact["strategy"]) == (laso.perceptron(), laso.standard)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [({"update": "nonesuch"}, "nonesuch"), ({"update": "perceptron", "alpha": 1.0}, "alpha")],
+)
+def test_settings_that_do_not_exist_are_refused(wrong, message):
+    with pytest.raises(LasoError, match=message):
+        worker.parameters({"queue": 1, "epochs": 1, **wrong})
+
+
+def test_every_row_of_table_1_is_one_that_the_estimator_takes():
+    assert list(table1.ROWS) == [row for row in table1.PAPER if row != "ZDJ02"]
+    for config in table1.ROWS.values():
+        for name, values in config.grid.items():
+            assert config.settings[name] == values[0]  # else _trials miscounts
+            for value in values:
+                made = worker.parameters({**config.settings, name: value, "epochs": 1})
+                table1.chunker()(**made)._check()
+
+
+# --------------------------------------------------------------------------- reports
+
+
+def results_of(**values):
+    """Results with these F, one for each seed."""
+    return [
+        {
+            "row": row,
+            "features": "paper",
+            "resources": [],
+            "corpus": "toy",
+            "seed": seed,
+            "precision": f,
+            "recall": f,
+            "f": f,
+            "epochs": 3,
+            "train_s": 20.0 if row == "SemiCRF" else 10.0,
+            "cpu_s": 9.0,
+            "test_s": 0.5,
+            "peak_mb": 100.0,
+            "model_bytes": 2_000_000,
+            "held_out": [80.0, f],
+            "settings": {"epochs": 3},
+            "versions": {"laso": "1.0"},
+            "machine": {"cores": 2},
+            "jobs": 2,
+        }
+        for row, fs in values.items()
+        for seed, f in enumerate(fs)
+    ]
+
+
+ABOVE = Contrast("a above b", {"a": 1, "b": -1})
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "mark"),
+    [
+        ([94.0, 94.2], [93.0, 93.2], SHOWN),  # 1.0, standard error 0.14
+        ([94.0, 94.2], [93.8, 94.0], NOT_SHOWN),  # 0.2, less than twice 0.14
+        ([94.0, 94.2], [93.79, 93.81], SHOWN),  # 0.3, standard error 0.10
+        ([93.0, 93.2], [94.0, 94.2], NOT_SHOWN),  # the other way round
+        ([94.0], [90.0], NOT_SHOWN),  # one seed
+        ([94.0, 94.0], [94.0, 94.0], NOT_SHOWN),  # equal
+        ([94.1, 94.1], [94.0, 94.0], SHOWN),  # nothing in it is random
+        ([94.0, 94.2], [], NOT_MEASURED),
+    ],
+)
+def test_a_contrast_is_shown_if_it_exceeds_twice_its_standard_error(a, b, mark):
+    assert judged(ABOVE, results_of(a=a, b=b)).mark == mark
+
+
+def test_a_claim_is_shown_only_if_all_of_it_is():
+    rows = results_of(a=[94.0, 94.2], b=[93.0, 93.2], c=[95.0, 95.2])
+    other = Contrast("c above b", {"c": 1, "b": -1})
+    wrong = Contrast("a above c", {"a": 1, "c": -1})
+    absent = Contrast("a above d", {"a": 1, "d": -1})
+    for contrasts, mark in [
+        ([ABOVE, other], SHOWN),
+        ([ABOVE, wrong], NOT_SHOWN),
+        ([ABOVE, absent], NOT_MEASURED),
+        ([wrong, absent], NOT_SHOWN),
+    ]:
+        text = report.claims([Claim("they differ", contrasts)], rows)
+        assert f"| they differ | {mark} |" in text
+
+
+def marks(rows):
+    """The claims of table 1 and their marks."""
+    text = report.claims(table1.CLAIMS, rows)
+    lines = (line.strip("| ").split(" | ") for line in text.split("\n\n")[0].splitlines()[2:])
+    return {claim.text: mark for claim, (_, mark) in zip(table1.CLAIMS, lines, strict=True)}
+
+
+def test_the_papers_own_numbers_show_its_claims():
+    rows = results_of(**{row: [p.f, p.f] for row, p in table1.PAPER.items()})
+    assert set(marks(rows).values()) == {SHOWN}
+
+
+def test_each_claim_of_table_1_can_fail():
+    fs = {row: [printed.f] * 2 for row, printed in table1.PAPER.items()}
+    large, grows, level, better, cheaper = (claim.text for claim in table1.CLAIMS)
+
+    def failed(rows):
+        return {claim for claim, mark in marks(rows).items() if mark != SHOWN}
+
+    assert failed(results_of(**fs | {"LaSOa_5": [93.0] * 2})) == {large}
+    assert failed(results_of(**fs | {"LaSOp_1": [94.2] * 2})) == {large, grows, level}
+    assert failed(results_of(**fs | {"LaSOa_inf": [97.0] * 2})) == {level}
+    assert failed(results_of(**fs | {"SemiCRF": [92.5] * 2})) == {better}
+    slow = results_of(**fs)
+    for row in slow:
+        row["train_s"] = 10.0 if row["row"] != "LaSOp_inf" else 30.0
+    assert failed(slow) == {cheaper}
+
+
+def test_f_is_recomputed_from_precision_and_recall():
+    off = {row for row, p in table1.PAPER.items() if abs(p.recomputed - p.f) > 0.1}
+    assert off == {"LaSOa_5", "LaSOa_25"}
+    assert table1.PAPER["LaSOa_5"].recomputed == pytest.approx(94.10, abs=0.005)
+    assert table1.PAPER["LaSOa_25"].recomputed == pytest.approx(94.25, abs=0.005)
+
+
+def test_the_report_has_our_figures_beside_the_papers():
+    rows = results_of(LaSOa_5=[94.1, 94.3], LaSOp_1=[92.0])
+    chosen: dict[str, Row] = {
+        "LaSOa_5, paper, no resources": {"settings": {"epochs": 3}, "f": 93.5, "trials": [{}, {}]},
+        "LaSOp_1, paper, no resources": {"trials": [{}]},
+    }
+    text = table1.report(rows, chosen)
+    ours = "94.20 ± 0.14"
+    assert f"| LaSOa_5 | 2 | {ours} | {ours} | {ours} | 93.8 | 94.4 | 94.3 | 94.10 |" in text
+    assert "| LaSOp_1 | 1 | 92.00 | 92.00 | 92.00 | 92.5 | 92.3 | 92.4 | 92.40 |" in text
+    assert "| ZDJ02 |  | - | - | - | 94.3 | 94.0 | 94.1 | 94.15 |" in text
+    # Below the printed F, above the recomputed one; 2:04 hours are 744 times ten seconds.
+    assert "| LaSOa_5 | -0.10 | no | yes | yes | 744 |" in text
+    assert "| LaSOp_1 | -0.40 | no | no | yes | 330 |" in text
+    assert "| SemiCRF | not measured |" in text
+    assert "| LaSOa_5, paper, no resources | epochs 3 | 93.50 | 2 |" in text
+    assert "not all of the same version" not in text
+    rows[0]["versions"] = {"laso": "0.9"}
+    assert "not all of the same version" in table1.report(rows, chosen)
+
+
+def test_each_set_of_features_has_a_section_of_its_own():
+    rows = results_of(LaSOp_1=[92.0, 93.0])
+    rows[1] |= {"features": "rich", "resources": ["clusters", "lexicon"]}
+    text = table1.report(rows, {})
+    assert "## Features paper, no resources\n" in text
+    assert "## Features rich, clusters, lexicon\n" in text
+    assert "92.50" not in text  # no mean over both
+
+
+def test_nothing_is_reported_where_nothing_was_measured(tmp_path):
+    (path,) = table1.write([], {}, tmp_path)
+    assert "Nothing was measured yet" in path.read_text()
+
+
+def test_plots_are_the_same_for_the_same_figures(tmp_path):
+    pytest.importorskip("matplotlib")
+    rows = results_of(LaSOa_5=[94.1, 94.3], SemiCRF=[92.0])
+    written = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        written.append([path.read_bytes() for path in table1.write(rows, {}, tmp_path / name)])
+    assert written[0] == written[1]
+    text, times, curves = (file.decode() for file in written[0])
+    assert "![table1-time](table1-time.svg)" in text
+    for plot in (times, curves):
+        assert "LaSOa_5" in plot
+        assert "<dc:date>" not in plot
+
+
+# --------------------------------------------------------------------------- the command
+
+
+def test_the_command_answers_with_the_results_and_is_quiet_elsewhere_than_on_a_terminal(tmp_path):
+    shown = ran(tmp_path, "--rows", "exact", "--seeds", "2")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    lines = shown.stdout.splitlines()
+    assert [line.split()[:3] for line in lines[:3]] == [
+        ["row", "seed", "f"],
+        ["exact", "0", "99.90"],
+        ["exact", "1", "99.91"],
+    ]
+    assert (tmp_path / "results" / "fake.md").read_text() == "2 results, 1 choices\n"
+    shown = ran(tmp_path, "--rows", "exact", "--seed", "1", "--json")
+    (result,) = json.loads(shown.stdout)
+    assert result["seed"] == 1
+
+
+def test_a_failure_exits_with_1_and_its_reason(tmp_path):
+    shown = ran(tmp_path, "--rows", "broken", "--seed", "0")
+    assert shown.returncode == 1
+    assert "this row always fails" in shown.stderr
+    assert shown.stderr.endswith("failed: choosing for broken\n")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is sent in another way there")
+def test_ctrl_c_ends_the_processes_and_keeps_what_is_finished(tmp_path, log):
+    given = ["--rows", "exact", "--jobs", "2"]
+    assert ran(tmp_path, *given, "--seeds", "1").returncode == 0
+    with subprocess.Popen(
+        command(tmp_path, *given, "--seed", "5"), cwd=ROOT, stderr=subprocess.PIPE, text=True
+    ) as process:
+        while ("final", 99, 5, 2) not in jobs_in(log):
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors.startswith("interrupted: what is finished is kept")
+    assert "FAILED" not in errors
+    assert [one["seed"] for one in load(tmp_path / "results" / "fake.json")] == [0]
+
+
+def test_a_process_ends_with_the_one_that_started_it(tmp_path, log):
+    started = (
+        "import os, subprocess, sys, time\n"
+        "subprocess.Popen([sys.executable, '-m', 'laso.experiments.worker', *sys.argv[1:]])\n"
+        "while not os.path.getsize(os.environ['FAKE_LOG']): time.sleep(0.05)\n"
+    )
+    job: Row = {"module": "tests.fake_experiment", "settings": {"queue": 1, "epochs": 1}}
+    job |= {"features": "paper", "resources": [], "seed": 5, "train": "x"}
+    (tmp_path / "job.json").write_text(json.dumps(job))
+    subprocess.run(
+        [sys.executable, "-c", started, str(tmp_path / "job.json"), str(tmp_path / "result.json")],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+        timeout=60,  # the job would take longer, and holds the pipes as long as it runs
+    )
+    assert jobs_in(log) == [("final", 1, 5, 1)]
+    assert not (tmp_path / "result.json").exists()
+
+
+# --------------------------------------------------------------------------- the real thing
+
+
+def test_a_slice_of_table_1_with_the_real_estimator(tmp_path):
+    given = ["--quick", "--corpus", "bundled", "--rows", "LaSOp_1", "--seed", "0", "--json"]
+    shown = subprocess.run(
+        [*COMMAND, "reproduce", "table1", *given, "--results", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ,
+    )
+    assert (shown.returncode, shown.stderr) == (0, "")
+    (result,) = json.loads(shown.stdout)
+    assert result.keys() >= KEYS
+    assert 80 < result["f"] < 100
+    assert report.harmonic(result["precision"], result["recall"]) == pytest.approx(result["f"])
+    assert result["epochs"] == result["settings"]["epochs"] <= 2
+    assert "| LaSOp_1 | 1 |" in (tmp_path / "table1.md").read_text()
+    assert experiment("table1") is table1.EXPERIMENT

