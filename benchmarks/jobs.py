@@ -17,6 +17,16 @@ from laso.experiments.measure import JobFailed, Row
 
 ROOT = Path(__file__).parent.parent
 Say = Callable[[str], None]
+# Of laso, what a tagger does not use.
+OTHER_TASKS = (
+    "estimators/chunker.py",
+    "features/lists.py",
+    "features/schemes.py",
+    "features/segments.py",
+    "tasks/chunking.py",
+    "tasks/clustering.py",
+    "tasks/parsing.py",
+)
 
 
 @dataclass(frozen=True)
@@ -96,4 +106,4 @@ def medians(runs: list[Row], names: Iterable[str]) -> Row:
 
 def versions(system: System) -> dict[str, str]:
     """Versions of Python and of the packages that a system consists of."""
-    return measure.versions(system.packages)
+    return measure.versions(system.packages, OTHER_TASKS)

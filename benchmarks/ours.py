@@ -11,27 +11,51 @@ from typing import Any
 from benchmarks.systems import Decoded, Grid, Learned, Settings
 from laso.data import Sentence
 
-EPOCHS = [3, 5, 8, 10, 15, 20, 30]
-UPDATES = ["perceptron", "perceptron, worst, margin 1", "alma", "passive-aggressive"]
+EPOCHS = [3, 4, 5, 6, 8, 10, 15]
+UPDATES = [
+    "perceptron",
+    "perceptron, worst, margin 1",
+    "perceptron, worst, margin 3",
+    "alma 0.9",
+    "alma 0.5",
+    "passive-aggressive 0.02",
+]
 STRATEGIES = ["laso", "early", "max_violation"]
+# What the model knows of the labels before, beside the template (which has the last one): a
+# greedy search or a beam pays nothing for a longer history, exact search its square.
+HISTORIES = ["", "label[-2]|label[-1]", "label[-2]|label[-1] label[-1]|pos[0]"]
+BEAM: Settings = {"update": "perceptron", "strategy": "laso", "history": "", "epochs": 6}
+BEAM_GRID: Grid = {
+    "update": UPDATES,
+    "history": HISTORIES,
+    "strategy": STRATEGIES,
+    "epochs": EPOCHS,
+}
 
 
 class Laso:
-    """laso's tagger with the same template: beams of 1 and 5, and exact search."""
+    """laso's tagger with the same template: beams of 1, 3 and 5, and exact search."""
 
     name = "laso"
     packages: Sequence[str] = ("laso", "numba", "numpy")
     defaults: Mapping[str, Settings] = {
-        "beam 1": {"queue": 1, "update": "perceptron", "strategy": "laso", "epochs": 10},
-        "beam 5": {"queue": 5, "update": "perceptron", "strategy": "laso", "epochs": 10},
-        "exact perceptron": {"queue": "exact", "update": "perceptron", "epochs": 10},
-        "exact likelihood": {"queue": "exact", "update": "likelihood", "epochs": 10},
+        "beam 1": {"queue": 1, **BEAM},
+        "beam 3": {"queue": 3, **BEAM},
+        "beam 5": {"queue": 5, **BEAM},
+        "exact perceptron": {"queue": "exact", "update": "perceptron", "epochs": 6},
+        "exact likelihood": {"queue": "exact", "update": "likelihood", "epochs": 5},
     }
     grid: Mapping[str, Grid] = {
-        "beam 1": {"update": UPDATES, "strategy": STRATEGIES, "epochs": EPOCHS},
-        "beam 5": {"update": UPDATES, "strategy": STRATEGIES, "epochs": EPOCHS},
-        "exact perceptron": {"update": UPDATES, "epochs": EPOCHS},
-        "exact likelihood": {"rate": [0.5, 0.2], "variance": [10.0, 1.0], "epochs": EPOCHS},
+        "beam 1": BEAM_GRID,
+        "beam 3": BEAM_GRID,
+        "beam 5": BEAM_GRID,
+        "exact perceptron": {"update": [UPDATES[0], UPDATES[4]], "epochs": [4, 6, 8, 10]},
+        "exact likelihood": {
+            "rate": [0.5, 0.2],
+            "variance": [10.0, 1.0],
+            "history": ["", "label[-1]|pos[0]"],
+            "epochs": [3, 5, 8],
+        },
     }
 
     def missing(self, config: str) -> str:
@@ -78,17 +102,22 @@ def parameters(settings: Settings) -> dict[str, Any]:
     from laso.features.templates import CHUNKING
 
     climb = {name: settings[name] for name in ("rate", "variance") if name in settings}
-    updates = {
-        "perceptron": laso.perceptron(),
-        "perceptron, worst, margin 1": laso.perceptron(weighting=laso.worst, margin=1.0),
-        "alma": laso.alma(),
-        "passive-aggressive": laso.passive_aggressive(),
-        "likelihood": laso.adagrad(**climb),
-    }
+    kind, *rest = settings["update"].replace(",", "").split()
+    if kind == "perceptron":
+        margin = float(rest[-1]) if rest else 0.0
+        update: Any = laso.perceptron(
+            weighting=laso.worst if "worst" in rest else laso.uniform, margin=margin
+        )
+    elif kind == "alma":
+        update = laso.alma(alpha=float(rest[0]))
+    elif kind == "passive-aggressive":
+        update = laso.passive_aggressive(C=float(rest[0]), weighting=laso.worst)
+    else:
+        update = laso.adagrad(**climb)
     return {
-        "templates": CHUNKING,
+        "templates": [*CHUNKING, *settings.get("history", "").split()],
         "queue": laso.exact() if settings["queue"] == "exact" else settings["queue"],
-        "update": updates[settings["update"]],
+        "update": update,
         "strategy": getattr(laso, settings.get("strategy", "standard")),
         "epochs": settings["epochs"],
         "threads": 1,

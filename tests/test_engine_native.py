@@ -87,7 +87,7 @@ end:
 
 
 def object_of(source: str, **names: str) -> bytes:
-    from llvmlite import binding  # type: ignore[import-untyped]
+    from llvmlite import binding
 
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()

@@ -103,7 +103,7 @@ def test_marginals_and_nbest_lists_have_the_shape_of_the_input(field):
 
 def test_the_more_probable_the_label_the_more_often_it_is_right(field):
     pairs = [
-        (max(token.values()), max(token, key=lambda label, t=token: t[label]) == tag)
+        (max(token.values()), max(token, key=token.__getitem__) == tag)
         for sentence, tokens in zip(TEST, field.predict_marginals(TEST), strict=True)
         for (*_, tag), token in zip(sentence, tokens, strict=True)
     ]
@@ -306,6 +306,6 @@ def test_the_reference_engine_refuses_what_it_does_not_have(update):
     with pytest.raises(ValueError, match="climbs the likelihood, which the reference engine"):
         fit(problem, data, queue=greedy(), update=update)
     with pytest.raises(ValueError, match="a key of your own needs a signature too"):
-        exact(key=len)
+        exact(key=lambda node: node.depth)
     with pytest.raises(ValueError, match="found a state without a key of its own"):
         predict(problem, ["a"], Linear(), exact())

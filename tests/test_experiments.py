@@ -18,6 +18,7 @@ from laso.experiments.report import NOT_MEASURED, NOT_SHOWN, SHOWN, Claim, Contr
 from laso.experiments.runner import Lab, Pace, Request, experiment
 from laso.queues import own_key
 from tests.fake_experiment import EXPERIMENT as FAKE
+from tools.figures import PLACE, figures
 
 ROOT = Path(__file__).parents[1]
 COMMAND = [
@@ -249,6 +250,8 @@ def test_plain_settings_become_queue_update_and_strategy():
     assert made["update"] == laso.alma(alpha=0.5, B=2.0, weighting=laso.worst)
     assert made["queue"].keywords == {"width": 5, "key": own_key}
     assert (made["strategy"], made["epochs"]) == (laso.laso, 3)
+    theorem = {"queue": 1, "update": "alma", "alpha": 0.9, "B": "sqrt(8)/alpha", "epochs": 1}
+    assert worker.parameters(theorem)["update"].b == laso.alma(alpha=0.9).b
     exact = worker.parameters({"queue": "exact", "strategy": "standard", "epochs": 1})
     assert is_exact(exact["queue"])
     assert (exact["update"], exact["strategy"]) == (laso.perceptron(), laso.standard)
@@ -424,6 +427,16 @@ def test_plots_are_the_same_for_the_same_figures(tmp_path):
     for plot in (times, curves):
         assert "LaSOa_5" in plot
         assert "<dc:date>" not in plot
+
+
+def test_a_document_takes_in_a_report_with_its_headings_and_links(tmp_path):
+    document = ROOT / "docs" / "explanation" / "table1.md"
+    assert [place[2] for place in PLACE.finditer(document.read_text())] == ["table1"]
+    folder = tmp_path / "experiments" / "results"
+    folder.mkdir(parents=True)
+    (folder / "x.md").write_text("# Title\n\nMade.\n\n## Part\n\n![p](x-p.svg)\n")
+    expected = "Made.\n\n### Part\n\n![p](../../experiments/results/x-p.svg)\n"
+    assert figures(folder / "x.md", tmp_path / "docs" / "explanation" / "x.md") == expected
 
 
 # --------------------------------------------------------------------------- the command

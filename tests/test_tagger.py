@@ -665,6 +665,22 @@ def test_importing_laso_is_light_and_finds_the_tagger():
     assert run.stderr.strip().endswith("module 'laso' has no attribute 'Taggers'")
 
 
+def test_a_model_loaded_answers_without_numba(tmp_path):
+    tagger = Tagger(templates=["w[0]"]).fit([["a", "b"]], [["X", "Y"]])
+    tagger.save(tmp_path / "model.laso")  # and what it needs is compiled now
+    code = (
+        "import sys, laso; print(laso.Tagger.load(sys.argv[1]).predict([['b', 'a']]),"
+        "sorted({'numba', 'llvmlite', 'sklearn', 'scipy'} & set(sys.modules)))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "model.laso")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout == "[['Y', 'X']] []\n"
+
+
 # Scores
 
 

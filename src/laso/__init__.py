@@ -7,7 +7,7 @@ Describe a search problem, choose how the queue is kept, and learn the weights i
     learn, fit             Figure 2, and passes over data
     beam, greedy, ...      queue disciplines
     perceptron, alma, ...  updates
-    Tagger                 a scikit-learn estimator for sequence labelling, compiled
+    Tagger, Chunker        scikit-learn estimators for labels and chunks of sentences, compiled
 """
 
 from typing import TYPE_CHECKING, Any
@@ -52,7 +52,7 @@ from laso.updates import (
 from laso.vectors import Linear, linear_kernel, polynomial_kernel, rbf_kernel
 
 if TYPE_CHECKING:
-    from laso.estimators import Tagger
+    from laso.estimators import Chunker, Tagger
 
 __version__ = "0.1.0"
 
@@ -61,6 +61,7 @@ __all__ = [
     "BadFeature",
     "BadModel",
     "BadTemplate",
+    "Chunker",
     "LasoError",
     "Linear",
     "MissingData",
@@ -107,8 +108,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """The estimators, imported when first used: they need Numba and scikit-learn."""
-    if name == "Tagger":
-        from laso.estimators import Tagger
+    if name in ("Chunker", "Tagger"):
+        from laso import estimators
 
-        return Tagger
+        return getattr(estimators, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

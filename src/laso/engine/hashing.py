@@ -30,7 +30,7 @@ _U1, _U2, _S1, _S2 = np.uint64(_K1), np.uint64(_K2), np.uint64(32), np.uint64(29
 @functools.cache
 def teach_numba() -> None:
     """Tell Numba, if it is used at all, what these functions are in compiled code."""
-    from llvmlite import ir  # type: ignore[import-untyped]
+    from llvmlite import ir
     from numba import types
     from numba.core import cgutils
     from numba.extending import intrinsic, overload

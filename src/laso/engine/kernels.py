@@ -48,8 +48,8 @@ from laso.engine.layout import (
     MORE_ROWS,
     MORE_SCRATCH,
     NEXT,
-    NODES,
     NO_FEATURES,
+    NODES,
     OFFERED,
     ONLY_GOOD,
     ORDER,
@@ -77,7 +77,6 @@ from laso.engine.layout import (
     WRONG,
     G,
     Input,
-    Out,
 )
 
 TINY = 1e-12  # a hinge below it is rounding, as in laso.updates

@@ -28,7 +28,7 @@ from laso.errors import BadData, BadModel
 from laso.features import encode
 from laso.features.encode import Encoder
 from laso.features.inputs import Column, Columns, Data, Factor, Features, labels_of, read_input
-from laso.features.templates import BIAS, LABEL, Template, default_templates, parse_templates
+from laso.features.templates import BIAS, LABEL, Template, parse_templates
 from laso.learn import laso
 from laso.params import Estimator
 from laso.queues import MakeQueue, beam
@@ -76,12 +76,13 @@ class SequenceEstimator(Estimator):
 
     task                            its name in a model file
     _problem(weighted)              the compiled problem; ``weighted``: features have values
+    _templates(names)               which features there are, for columns of these names
     _encoder(templates, names, labels, width)
                                     makes the encoder, for learning and for a file loaded
     _corpus(data, answers)          data as arrays, with the answers as outputs (one number a token,
                                     so that some sentences can be held out), or without, if None
-    _found(corpus, steps, ends)     decoded operators (group, label) as ``predict`` returns them:
-                                    those of input i end at ends[i]
+    _found(steps, ends)             decoded operators (group, label) as ``predict`` returns them:
+                                    those of answer i end at ends[i]
     _quality(wanted, found)         how good the answers found are, from 0 to 1
 
     and what it may say otherwise than it is said here:
@@ -109,7 +110,6 @@ class SequenceEstimator(Estimator):
     def __init__(
         self,
         *,
-        templates: str | Sequence[str | Template] | None = None,
         columns: Sequence[str] | None = None,
         queue: int | MakeQueue = 5,
         update: Rule | None = None,
@@ -123,7 +123,6 @@ class SequenceEstimator(Estimator):
         threads: int | None = None,
         dtype: str = "float32",
     ):
-        self.templates = templates
         self.columns = columns
         self.queue = queue
         self.update = update
@@ -143,6 +142,9 @@ class SequenceEstimator(Estimator):
     def _problem(self, weighted: bool) -> type[CompiledProblem]: ...
 
     @abstractmethod
+    def _templates(self, names: tuple[str, ...]) -> str | Sequence[str | Template]: ...
+
+    @abstractmethod
     def _encoder(
         self,
         templates: tuple[Template, ...],
@@ -155,7 +157,7 @@ class SequenceEstimator(Estimator):
     def _corpus(self, data: Data, answers: Any) -> Corpus: ...
 
     @abstractmethod
-    def _found(self, corpus: Corpus, steps: Array, ends: Array) -> list[Any]: ...
+    def _found(self, steps: Array, ends: Array) -> list[Any]: ...
 
     @abstractmethod
     def _quality(self, wanted: Sequence[Any], found: list[Any]) -> float: ...
@@ -323,10 +325,10 @@ class SequenceEstimator(Estimator):
         names = self._names(len(data.columns) if isinstance(data, Columns) else 0)
         # If learning fails, nothing old is taken for its result.
         self.__dict__.pop("weights_", None)
-        templates = default_templates(names) if self.templates is None else self.templates
+        templates = parse_templates(self._templates(names))
         width = data.width if isinstance(data, Features) else -1
         self.facts_ = self._facts(data, answers)
-        self.encoder_ = self._encoder(parse_templates(templates), names, tuple(labels), width)
+        self.encoder_ = self._encoder(templates, names, tuple(labels), width)
         self.encoder_.grow(data)
         self.classes_ = np.array(labels, dtype=object)
         margin = self._margin()
@@ -382,7 +384,9 @@ class SequenceEstimator(Estimator):
             assert examples.held_out is not None
             return self._quality(examples.wanted, self._answers(machine, examples.held_out, table))
 
-        average = not isinstance(self.update, Likelihood) if self.average is None else self.average
+        average = self.average
+        if average is None:
+            average = not isinstance(self._rule(), Likelihood)
         plan = Plan(epochs=epochs, seed=self.seed, patience=self.patience, average=average)
         scored = score if examples.held_out is not None else None
         corpus = examples.train
@@ -421,6 +425,24 @@ class SequenceEstimator(Estimator):
         data, answers = self._read(X, y)
         return self._quality(self._wanted(data, answers), self._predicted(data))
 
+    def predict_nbest(self, X: Any, n: int) -> list[list[tuple[float, Any]]]:
+        """The ``n`` best answers for each sentence with their scores, with ``queue=exact()``."""
+        machine, corpus = self._exactly("predict_nbest", X)
+        found = machine.nbest(
+            corpus, all_of(corpus), self.weights_, n, threads=self._threads(corpus)
+        )
+        answers = self._found(found.steps, found.ends)
+        paths = list(zip(found.scores.tolist(), answers, strict=True))
+        return [paths[a:b] for a, b in pairwise([0, *np.cumsum(found.counts).tolist()])]
+
+    def _exactly(self, name: str, X: Any) -> tuple[ExactMachine, Corpus]:
+        self._must_have("weights_")
+        data = read_input(X)
+        machine = self._machine(is_weighted(data))
+        if not isinstance(machine, ExactMachine):
+            raise ValueError(f"{name} needs exact search: queue=exact(), found {self.queue!r}")
+        return machine, self._corpus(self._inputs(data), None)
+
     def _predicted(self, data: Data) -> list[Any]:
         corpus = self._corpus(self._inputs(data), None)
         return self._answers(self._machine(is_weighted(data)), corpus, self.weights_)
@@ -428,7 +450,7 @@ class SequenceEstimator(Estimator):
     def _answers(self, machine: Machine | ExactMachine, corpus: Corpus, table: Table) -> list[Any]:
         threads = self._threads(corpus)
         steps, ends, _ = machine.decode(corpus, all_of(corpus), table, threads=threads)
-        return self._found(corpus, steps, ends)
+        return self._found(steps, ends)
 
     def _inputs(self, data: Data) -> Data:
         if isinstance(data, Columns) and len(data.columns) == len(self.encoder_.names) + 1:

@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from laso import model_file
-from laso.engine.layout import Array, Corpus, Options
-from laso.engine.options import options_for, own_key
+from laso.engine.layout import Array, Corpus
+from laso.engine.machine import all_of
+from laso.engine.options import own_key
 from laso.errors import BadData, BadModel
 from laso.estimators.base import SequenceEstimator, whole
 from laso.features.encode import Encoder
 from laso.features.inputs import Data, Features, place
 from laso.features.schemes import OUTSIDE, SCHEMES, Spans, converted, read_tags, write_tags
 from laso.features.segments import FEATURE_SETS, SegmentEncoder
-from laso.features.templates import Template, parse_templates
+from laso.features.templates import Template
 from laso.learn import laso
 from laso.metrics import chunk_scores
 from laso.queues import MakeQueue, beam
@@ -43,7 +43,7 @@ class Chunker(SequenceEstimator):
     limit      the most words of a chunk; None: as many as the longest to learn from
     scheme     of the tags answered: "BIO", "IOB1", "IOBES"; None: as in the data to learn from
     queue      the width of a beam for each number of words covered; or beam(5), which has one for
-               each number of chunks, bounded_best_first(5) ...
+               each number of chunks, bounded_best_first(5), exact() ...
     update     None: perceptron(weighting=worst, margin=1.0)
 
     The other parameters are those of Tagger. Tags to learn from may be in any of the schemes. The
@@ -69,7 +69,7 @@ class Chunker(SequenceEstimator):
         seed: int | None = 0,
         held_out: float | None = None,
         patience: int | None = None,
-        average: bool = True,
+        average: bool | None = None,
         hash_bits: int = 0,
         threads: int | None = None,
         dtype: str = "float32",
@@ -97,15 +97,42 @@ class Chunker(SequenceEstimator):
         """The chunks found in each sentence as (label, start, end): words start up to end - 1."""
         return list(map(_chunks, self.predict(X)))
 
+    def predict_marginals(
+        self, X: Any, *, least: float = 0.01
+    ) -> list[dict[tuple[str, int, int], float]]:
+        """How probable each chunk (label, start, end) of each sentence is, with ``queue=exact()``.
+
+        Those less probable than ``least`` are left out. For what probable means see Tagger.
+        """
+        machine, corpus = self._exactly("predict_marginals", X)
+        labels = self.encoder_.labels
+        sentences = []
+        for i in all_of(corpus):  # one at a time: the steps of a sentence are many
+            found = machine.marginals(corpus, np.array([i]), self.weights_)
+            steps = np.column_stack([found.label, found.start, found.key])
+            chunks, which = np.unique(steps, axis=0, return_inverse=True)
+            sums = np.bincount(which.ravel(), found.probability, len(chunks))
+            sentences.append(
+                {
+                    (labels[label], start, end): probability
+                    for (label, start, end), probability in zip(
+                        chunks.tolist(), sums.tolist(), strict=True
+                    )
+                    if probability >= least and labels[label] != OUTSIDE
+                }
+            )
+        return sentences
+
     # ----------------------------------------------------------------------- what the base asks
 
     def _problem(self, weighted: bool) -> type[Chunking]:
         return Chunking
 
-    def _options(self) -> Options:
-        queue = beam(self.queue, key=own_key) if isinstance(self.queue, int) else self.queue
-        update = perceptron(weighting=worst, margin=1.0) if self.update is None else self.update
-        return options_for(Chunking, queue, update, self.strategy)
+    def _beam(self, width: int) -> MakeQueue:
+        return beam(width, key=own_key)
+
+    def _rule(self) -> Rule:
+        return perceptron(weighting=worst, margin=1.0) if self.update is None else self.update
 
     def _checks(self) -> list[tuple[str, bool, str]]:
         listed = not isinstance(self.resources, str)
@@ -126,20 +153,20 @@ class Chunker(SequenceEstimator):
         return list(answers.spans.names)
 
     def _facts(self, data: Data, answers: Tagged) -> dict[str, Any]:
-        assert not isinstance(data, Features)
-        features = self.features
-        if isinstance(features, str) and features in FEATURE_SETS:
-            features = FEATURE_SETS[features](self._names(len(data.columns)), self.resources)
-        elif self.resources:
+        return {
+            "limit": self.limit or answers.spans.limit(),
+            "scheme": self.scheme or answers.scheme,
+        }
+
+    def _templates(self, names: tuple[str, ...]) -> str | Sequence[str | Template]:
+        if isinstance(self.features, str) and self.features in FEATURE_SETS:
+            return FEATURE_SETS[self.features](names, self.resources)
+        if self.resources:
             raise ValueError(
                 f"resources={self.resources!r} are for the features "
                 f"{' and '.join(FEATURE_SETS)} only, found features={self.features!r}"
             )
-        return {
-            "templates": list(map(str, parse_templates(features))),
-            "limit": self.limit or answers.spans.limit(),
-            "scheme": self.scheme or answers.scheme,
-        }
+        return self.features
 
     def _encoder(
         self,
@@ -148,11 +175,10 @@ class Chunker(SequenceEstimator):
         labels: tuple[str, ...],
         width: int,
     ) -> Encoder:
-        own, limit, scheme = (self.facts_[name] for name in ("templates", "limit", "scheme"))
+        limit, scheme = self.facts_["limit"], self.facts_["scheme"]
         if not whole(limit, 1) or scheme not in SCHEMES:
             raise BadModel(f"found the limit {limit!r} and the scheme {scheme!r}")
-        # Those handed in are not of chunks.
-        return SegmentEncoder(parse_templates(own), names, labels, limit=limit)
+        return SegmentEncoder(templates, names, labels, limit=limit)
 
     def _corpus(self, data: Data, answers: Tagged | None) -> Corpus:
         encoder = self.encoder_
@@ -177,24 +203,17 @@ class Chunker(SequenceEstimator):
         outputs[spans.starts] = wanted(spans.lengths, numbers[spans.types], len(encoder.labels))
         return encoder.corpus(data, outputs)
 
-    def _found(self, corpus: Corpus, steps: Array, ends: Array) -> Labels:
+    def _found(self, steps: Array, ends: Array) -> Labels:
         lengths = steps[:, 0].astype(np.int64)
-        spans = Spans(np.cumsum(lengths) - lengths, lengths, steps[:, 1], self.encoder_.labels)
-        return write_tags(spans, self.facts_["scheme"], np.diff(corpus.starts))
+        words = np.concatenate([[0], np.cumsum(lengths)])
+        spans = Spans(words[:-1], lengths, steps[:, 1], self.encoder_.labels)
+        return write_tags(spans, self.facts_["scheme"], np.diff(words[ends], prepend=0))
 
     def _wanted(self, data: Data, answers: Tagged) -> Labels:
         return write_tags(answers.spans, "BIO", data.lengths)
 
     def _quality(self, wanted: Sequence[Sequence[str]], found: Labels) -> float:
         return chunk_scores(wanted, converted(found, "BIO")).f / 100
-
-    def _parameters(self) -> dict[str, Any]:
-        parameters = self.get_params(deep=False)
-        for name in ("features", "columns", "resources"):
-            if parameters[name] is not None and not isinstance(parameters[name], str):
-                parameters[name] = list(map(str, parameters[name]))
-        parameters["dtype"] = str(parameters["dtype"])
-        return {name: model_file.described(value) for name, value in parameters.items()}
 
 
 def _chunks(tags: Sequence[str]) -> list[tuple[str, int, int]]:

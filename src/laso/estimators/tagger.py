@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from laso.engine.exact import ExactMachine
 from laso.engine.layout import Array, Corpus
 from laso.engine.machine import all_of
-from laso.estimators.base import SequenceEstimator, is_weighted
+from laso.estimators.base import SequenceEstimator
 from laso.features import encode
 from laso.features.encode import Encoder
-from laso.features.inputs import Column, Data, read_input
-from laso.features.templates import Template
+from laso.features.inputs import Column, Data
+from laso.features.templates import Template, default_templates
 from laso.learn import early, laso
 from laso.metrics import accuracy, chunk_scores
 from laso.queues import MakeQueue
@@ -73,7 +72,6 @@ class Tagger(SequenceEstimator):
         dtype: str = "float32",
     ):
         super().__init__(
-            templates=templates,
             columns=columns,
             queue=queue,
             update=update,
@@ -87,6 +85,7 @@ class Tagger(SequenceEstimator):
             threads=threads,
             dtype=dtype,
         )
+        self.templates = templates
         self.constraints = constraints
 
     def predict_marginals(self, X: Any) -> list[list[dict[str, float]]]:
@@ -103,31 +102,15 @@ class Tagger(SequenceEstimator):
         tokens = [dict(zip(labels, row, strict=True)) for row in found.tolist()]
         return [tokens[a:b] for a, b in pairwise(corpus.starts.tolist())]
 
-    def predict_nbest(self, X: Any, n: int) -> list[list[tuple[float, list[str]]]]:
-        """The ``n`` best labellings of each sentence with their scores, with ``queue=exact()``."""
-        machine, corpus = self._exactly("predict_nbest", X)
-        found = machine.nbest(
-            corpus, all_of(corpus), self.weights_, n, threads=self._threads(corpus)
-        )
-        paths = list(
-            zip(found.scores.tolist(), self._found(corpus, found.steps, found.ends), strict=True)
-        )
-        return [paths[a:b] for a, b in pairwise([0, *np.cumsum(found.counts).tolist()])]
-
-    def _exactly(self, name: str, X: Any) -> tuple[ExactMachine, Corpus]:
-        self._must_have("weights_")
-        data = read_input(X)
-        machine = self._machine(is_weighted(data))
-        if not isinstance(machine, ExactMachine):
-            raise ValueError(f"{name} needs exact search: queue=exact(), found {self.queue!r}")
-        return machine, self._corpus(self._inputs(data), None)
-
     def _problem(self, weighted: bool) -> type[tagging.Tagging]:
         return tagging.WeightedTagging if weighted else tagging.Tagging
 
     def _checks(self) -> list[tuple[str, bool, str]]:
         known = self.constraints in (None, "BIO", "IOBES") or isinstance(self.constraints, Mapping)
         return [*super()._checks(), ("constraints", known, "None, 'BIO', 'IOBES' or a table")]
+
+    def _templates(self, names: tuple[str, ...]) -> str | Sequence[str | Template]:
+        return default_templates(names) if self.templates is None else self.templates
 
     def _encoder(
         self,
@@ -167,7 +150,7 @@ class Tagger(SequenceEstimator):
                     "strategy=max_violation compares with the best of them only"
                 )
 
-    def _found(self, corpus: Corpus, steps: Array, ends: Array) -> Labels:
+    def _found(self, steps: Array, ends: Array) -> Labels:
         labels = self.classes_[steps[:, 1]].tolist()
         return [labels[a:b] for a, b in pairwise([0, *ends.tolist()])]
 

@@ -106,8 +106,8 @@ def save(path: Path, value: Any) -> None:
     new.replace(path)
 
 
-def versions(packages: Iterable[str]) -> dict[str, str]:
-    """Versions of Python and of these packages."""
+def versions(packages: Iterable[str], without: tuple[str, ...] = ()) -> dict[str, str]:
+    """Versions of Python and of these packages; of laso, without modules that play no part."""
     found = {"python": platform.python_version()}
     for package in packages:
         try:
@@ -115,18 +115,18 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
         except PackageNotFoundError:
             found[package] = "not installed as a package"
     if "laso" in found:
-        found["laso"] += f", source {source_hash()}"
+        found["laso"] += f", source {source_hash(without)}"
     return found
 
 
 @cache
-def source_hash() -> str:
+def source_hash(without: tuple[str, ...] = ()) -> str:
     """A short hash of laso's code, so that a figure of other code is not taken for one of this."""
     digest = hashlib.sha256()
     folder = Path(laso.__file__).parent
     for path in sorted(folder.rglob("*.py")):
         name = path.relative_to(folder)
-        if name.parts[0] not in NO_PART:
+        if name.parts[0] not in NO_PART and name.as_posix() not in without:
             digest.update(f"{name}\n".encode() + path.read_bytes())
     return digest.hexdigest()[:12]
 

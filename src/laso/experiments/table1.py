@@ -27,12 +27,10 @@ from laso.experiments.runner import Config, Experiment
 
 WEIGHTING = {"weighting": ["uniform", "worst"]}
 MARGIN = {"margin": [0.0, 1.0]}
-LARGE: Grid = {
-    "alpha": [0.9, 0.7, 0.5],
-    "B": [None, "1/alpha"],
-}  # None: sqrt(8) / alpha, as Theorem 4
+# B as Theorem 4 needs it, and as the text has it.
+LARGE: Grid = {"alpha": [0.9, 0.7, 0.5], "B": ["sqrt(8)/alpha", "1/alpha"]}
 PERCEPTRON = {"update": "perceptron", "margin": 0.0}
-ALMA = {"update": "alma", "alpha": 0.9, "B": None}
+ALMA = {"update": "alma", "alpha": 0.9, "B": "sqrt(8)/alpha"}
 BEAMS = (1, 5, 25)
 WIDTHS = (*map(str, BEAMS), "inf")
 

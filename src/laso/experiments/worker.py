@@ -8,6 +8,7 @@ way.
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 import tempfile
@@ -23,6 +24,7 @@ from laso.experiments.measure import Row, Settings, peak_mb
 
 UPDATES = ("perceptron", "alma", "passive_aggressive", "adagrad", "sgd", "lbfgs")
 STRATEGIES = ("laso", "early", "max_violation", "standard")
+NUMERATORS = {"sqrt(8)/alpha": math.sqrt(8.0), "1/alpha": 1.0}
 WEIGHTINGS = ("uniform", "loss_proportional", "worst")
 
 
@@ -89,8 +91,8 @@ def parameters(settings: Settings) -> dict[str, Any]:
     epochs = left.pop("epochs")
     if "weighting" in left:
         left["weighting"] = named("weighting", WEIGHTINGS, "uniform")
-    if left.get("B") == "1/alpha":
-        left["B"] = 1.0 / left["alpha"]
+    if left.get("B") in NUMERATORS:
+        left["B"] = NUMERATORS[left["B"]] / left["alpha"]
     unknown = left.keys() - {field.name for field in fields(update)}
     if unknown:
         raise LasoError(f"{settings['update']} has no setting {', '.join(sorted(unknown))}")

@@ -13,9 +13,10 @@ Nothing is done for each token in Python: look-ups run in ``map``, everything el
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, repeat
+from itertools import chain, count, repeat
 from numbers import Real
 from operator import itemgetter
 from pathlib import Path
@@ -185,14 +186,33 @@ def short(value: Any) -> str:
 
 
 def _from_tuples(tokens: list[tuple[Any, ...]], lengths: Array) -> Columns:
+    try:
+        codes, distinct = _numbered(tokens)
+    except TypeError:  # not all can be told apart, so something else than strings is in a column
+        codes, distinct = np.arange(len(tokens), dtype=np.int32), tokens
     width = len(tokens[0])
-    if set(map(len, tokens)) != {width} or not width:
+    if set(map(len, distinct)) != {width} or not width:
         i = next(i for i, token in enumerate(tokens) if len(token) != width or not width)
         raise BadData(
             f"{place(lengths, i)}: found {len(tokens[i])} columns, expected "
             + (f"{width} as in the first token" if width else "at least 1")
         )
-    return Columns(lengths, [list(map(itemgetter(j), tokens)) for j in range(width)])
+    columns: list[Column] = []
+    for j in range(width):
+        values = list(map(itemgetter(j), distinct))
+        if set(map(type, values)) == {str}:
+            numbers, names = _numbered(values)
+            columns.append(Factor(numbers[codes], names))
+        else:
+            columns.append(list(map(itemgetter(j), tokens)))
+    return Columns(lengths, columns)
+
+
+def _numbered(values: list[Any]) -> tuple[Array, list[Any]]:
+    """Numbers for values, and the distinct ones in the order of their numbers."""
+    number: defaultdict[Any, int] = defaultdict(count().__next__)
+    codes = np.fromiter(map(number.__getitem__, values), np.int32, len(values))
+    return codes, list(number)
 
 
 def _from_lists(tokens: list[Any], lengths: Array) -> Features:

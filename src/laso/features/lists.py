@@ -1,4 +1,4 @@
-"""Word lists, clusters, a tag lexicon and a stemmer: what packages of the extra ``lists`` carry.
+"""Word lists, clusters and a tag lexicon, which packages of the extra ``lists`` carry; a stemmer.
 
 The paper names lists of "names, locations, abbreviations, stop words, etc." but does not give them.
 These stand in for them, each by the name that ``resources`` of an estimator takes:
@@ -22,7 +22,6 @@ import json
 import re
 from collections.abc import Callable, Iterable
 from functools import cache
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -180,10 +179,9 @@ def cluster(bits: int) -> Callable[[str], str]:
 @cache
 def stemmer() -> Callable[[str], str]:
     """Porter's stemmer for English."""
-    try:
-        stem = import_module("snowballstemmer").stemmer("porter").stemWord
-    except ModuleNotFoundError as error:
-        raise _missing("snowballstemmer", "snowballstemmer") from error
+    import snowballstemmer
+
+    stem = snowballstemmer.stemmer("porter").stemWord
     known: dict[str, str] = {}
 
     def stemmed(word: str) -> str:

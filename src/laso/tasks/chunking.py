@@ -73,6 +73,8 @@ def atom_keys(x, kind, start, length, label, out, written):
     """Write the keys of templates whose atoms are about a chunk, behind those written."""
     spec, items, pool, keys = x.spec, x.items, x.pool, out.keys
     at, n = spec[PROGRAMS + 2 * kind], spec[PROGRAMS + 2 * kind + 1]
+    row = items[start, spec[SUMS]] * spec[WIDTH]
+    until, power = row + length * spec[WIDTH], int(pool[row])
     for k in range(written, written + n):
         key = spec[at]
         atoms = spec[at + 1]
@@ -87,9 +89,7 @@ def atom_keys(x, kind, start, length, label, out, written):
                 value = length
             elif what == ALL:
                 # A sequence's hash is a difference of running sums, moved to a common place.
-                row = items[start, spec[SUMS]] * spec[WIDTH]
-                until = row + length * spec[WIDTH]
-                value = (int(pool[until + column]) - int(pool[row + column])) * int(pool[row])
+                value = (int(pool[until + column]) - int(pool[row + column])) * power
             else:
                 value = label
             key = mix(key, value)
