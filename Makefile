@@ -27,6 +27,7 @@ lint: $(READY)
 bench: $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	@$(BIN)/python -m benchmarks all $(BENCH)
+	@$(BIN)/python tools/figures.py
 
 experiments: $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[lists,plots]'

@@ -148,6 +148,19 @@ def report(peers: list[Row], growth: list[Row], chosen: dict[str, Row]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def summary(peers: list[Row]) -> str:
+    """The text of peers.md: what README.md shows."""
+    parts = [
+        "# Peers",
+        "Chunking of CoNLL-2000 with CRFsuite's template, settings of all chosen on held-out data. "
+        "Everything else that was measured is in the [report](report.md).",
+        _systems(peers),
+        _asked(bars(peers)),
+        _circumstances(peers),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
 def _circumstances(rows: list[Row]) -> str:
     corpora = sorted({row["corpus"] for row in rows})
     machines = sorted({", ".join(f"{k} {v}" for k, v in row["machine"].items()) for row in rows})
@@ -260,4 +273,7 @@ def write(results: Path) -> list[Path]:
             text += f"\n![{plot.stem}]({plot.name})\n"
     results.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
+    if peers:
+        written.append(results / "peers.md")
+        written[-1].write_text(summary(peers), encoding="utf-8")
     return written

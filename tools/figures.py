@@ -1,18 +1,17 @@
-"""Put the reports of experiments into the documents, between their markers.
+"""Put the reports of experiments and benchmarks into the documents, between their markers.
 
-``<!-- figures table1 -->``, up to ``<!-- end -->``, gets what experiments/results/table1.md says
-below its title; links to plots are made to lead there.
+``<!-- figures table1 -->``, up to ``<!-- end -->``, gets what results/table1.md of either says
+below its title; links are made to lead there. A place whose report is not there stays as it is.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "experiments" / "results"
+RESULTS = [ROOT / name / "results" for name in ("experiments", "benchmarks")]
 PLACE = re.compile(r"(<!-- figures (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -26,14 +25,15 @@ def figures(report: Path, document: Path) -> str:
 
 def main() -> None:
     """Fill every place in the documents whose report is there."""
-    for document in sorted((ROOT / "docs").rglob("*.md")):
+    for document in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         old = document.read_text(encoding="utf-8")
 
         def filled(place: re.Match[str], document: Path = document) -> str:
-            report = RESULTS / f"{place[2]}.md"
-            if not report.exists():
-                sys.exit(f"{document.name} wants {report.name}: run laso reproduce {place[2]}")
-            return place[1] + figures(report, document) + place[3]
+            for folder in RESULTS:
+                report = folder / f"{place[2]}.md"
+                if report.exists():
+                    return place[1] + figures(report, document) + place[3]
+            return place[0]
 
         new = PLACE.sub(filled, old)
         if new != old:
