@@ -41,6 +41,7 @@ class Laso:
     defaults: Mapping[str, Settings] = {
         "beam 1": {"queue": 1, **BEAM},
         "beam 3": {"queue": 3, **BEAM},
+        "beam 3, short": {"queue": 3, **BEAM, "update": UPDATES[1], "epochs": 4},
         "beam 5": {"queue": 5, **BEAM},
         "exact perceptron": {"queue": "exact", "update": "perceptron", "epochs": 6},
         "exact likelihood": {"queue": "exact", "update": "likelihood", "epochs": 5},
@@ -48,6 +49,7 @@ class Laso:
     grid: Mapping[str, Grid] = {
         "beam 1": BEAM_GRID,
         "beam 3": BEAM_GRID,
+        "beam 3, short": {"epochs": [3, 4, 5]},
         "beam 5": BEAM_GRID,
         "exact perceptron": {"update": [UPDATES[0], UPDATES[4]], "epochs": [4, 6, 8, 10]},
         "exact likelihood": {
