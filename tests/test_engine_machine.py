@@ -19,7 +19,14 @@ from laso import SearchFailed, beam, bounded_best_first, laso, perceptron
 from laso.engine import kernels, machine
 from laso.engine import layout as at
 from laso.engine.layout import Corpus, Table
-from laso.engine.machine import all_of, averaged, grown_table, new_table, placed
+from laso.engine.machine import (
+    all_of,
+    averaged,
+    grown_table,
+    new_table,
+    placed,
+    without_empty_rows,
+)
 from laso.tasks import parsing, tagging
 from tests.engine_inputs import N_TAGS, TASKS, Task, corpus_of
 from tests.engine_twins import STRATEGIES, Twins, some_of_each, split, tight
@@ -295,3 +302,23 @@ def test_the_kernels_as_plain_python(tmp_path):
 def test_no_index_is_out_of_bounds(tmp_path):
     """Compiled with bounds checks: an index beyond an array would end in an IndexError."""
     run_small(tmp_path, "-m", "tests.engine_small", "Parsing", "laso,early", LASO_BOUNDS_CHECK="1")
+
+
+def test_rows_without_weight_are_dropped_and_nothing_else_changes():
+    table = new_table(2, dtype=np.float64)
+    keys = np.arange(1, 9, dtype=np.int64) * 1_000_003
+    table.slots[:] = placed(np.column_stack([keys, np.arange(1, 9)]), len(table.slots))
+    table.ints[at.ROWS] = 8
+    table.v[2] = [0.5, 0.0]
+    table.u[5] = [0.0, -1.0]  # no weight now, but in the average
+    table.v[7] = [1.0, 2.0]
+    smaller = without_empty_rows(table)
+    rows = entries(smaller)
+    assert set(rows) == set(keys[[2, 5, 7]].tolist())
+    assert smaller.ints[at.ROWS] == 3
+    v = [smaller.v[rows[int(key)]].tolist() for key in keys[[2, 5, 7]]]
+    u = [smaller.u[rows[int(key)]].tolist() for key in keys[[2, 5, 7]]]
+    assert v == [[0.5, 0.0], [0.0, 0.0], [1.0, 2.0]]
+    assert u == [[0.0, 0.0], [0.0, -1.0], [0.0, 0.0]]
+    assert not smaller.v[3:].any()
+    assert not smaller.u[3:].any()

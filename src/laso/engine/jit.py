@@ -44,6 +44,7 @@ INLINED = {
     "slot_of",
     "add_rows",
     "place_for",
+    "bar_of",
     "insert",
     "drop_last",
     "step_to",

@@ -299,6 +299,13 @@ def place_for(lists, reals, width, at, score):
     return place
 
 
+def bar_of(lists, reals, width, at):
+    """What a node must score more than to get into list ``at``."""
+    if lists[at, HELD] < width:
+        return -math.inf
+    return reals[lists[at, FIRST + width - 1], SCORE]
+
+
 def insert(lists, meta, at, place, node):
     """Put a node into its place in a list, which must have room for it."""
     held = lists[at, HELD]
@@ -426,6 +433,7 @@ def expand(x, y, table, run, options, node):
     g = reals[node, G]
     was_good, knows = ints[node, GOOD] > 0, meta[KNOWS]
     at = 0 if ranked else ints[node, DEPTH] + 1
+    bar_at, bar = at, bar_of(lists, reals, width, at)
     for i in range(groups(x, state, chosen)):
         group = chosen[i]
         score_labels(x, state, group, table, run)
@@ -435,9 +443,11 @@ def expand(x, y, table, run, options, node):
             score = new_g - margin if good else new_g
             if options.keyed and not ranked:
                 at = key(x, state, group, label)
-            place = place_for(lists, reals, width, at, score)
-            if place < 0 and not good:
+            if at != bar_at:
+                bar_at, bar = at, bar_of(lists, reals, width, at)
+            if not score > bar and not good:
                 continue
+            place = place_for(lists, reals, width, at, score)
             if (knows == ONLY_GOOD and not good) or not allowed(x, state, group, label):
                 continue
             if good and (place >= 0 or not ranked):
@@ -460,6 +470,7 @@ def expand(x, y, table, run, options, node):
             if knows != UNKNOWN_Y:
                 reals[child, LOSS] += loss(x, y, state, group, label, was_good, good)
             insert(lists, meta, at, place, child)
+            bar = bar_of(lists, reals, width, at)
     return True
 
 

@@ -33,18 +33,48 @@ def new_table(
 
 
 def grown_table(table: Table, extra: int) -> Table:
-    """The table with room for so many more rows."""
+    """The table with room for so many more rows; its weights grow where they are.
+
+    There must be no views of the weights but those of the table.
+    """
     rows = int(table.ints[at.ROWS])
     need = rows + extra
     slots, v, u, mark = table.slots, table.v, table.u, table.mark
     if need > len(v):
-        capacity = max(need, 2 * len(v))
-        v, u = (_longer(old[:rows], capacity) for old in (v, u))
-        mark = np.full(capacity, -1, np.int64)
+        # In place: most of the memory of learning is here, and there must not be two of it.
+        capacity, before = max(need, len(v) * 5 // 4), len(mark)
+        v, u, mark = (_lengthened(array, capacity) for array in (v, u, mark))
+        mark[before:] = -1
     if 2 * need > len(slots):
         capacity = 1 << (2 * need - 1).bit_length()
         slots = placed(table.slots[table.slots[:, 1] != 0], capacity)
     return table._replace(slots=slots, v=v, u=u, mark=mark)
+
+
+def without_empty_rows(table: Table) -> Table:
+    """The table without rows that have no weight in it and none in the average.
+
+    An update makes a row for every feature it looks at, also where good and bad nodes cancel out.
+    """
+    rows = int(table.ints[at.ROWS])
+    used: Array = np.logical_or(table.v[:rows].any(axis=1), table.u[:rows].any(axis=1))
+    numbers = np.cumsum(used)  # the new number of a row, plus 1
+    kept = int(numbers[-1]) if rows else 0
+    entries = table.slots[table.slots[:, 1] != 0]
+    entries = entries[used[entries[:, 1] - 1]]
+    entries[:, 1] = numbers[entries[:, 1] - 1]
+    for weights in (table.v, table.u):
+        weights[:kept] = weights[:rows][used]
+        weights[kept:rows] = 0
+    table.ints[at.ROWS] = kept
+    return table._replace(slots=placed(entries, len(table.slots)))
+
+
+def _lengthened(array: Array, length: int) -> Array:
+    if not array.flags.owndata:  # it is part of a file, say
+        return _longer(array, length)
+    array.resize((length, *array.shape[1:]), refcheck=False)
+    return array
 
 
 def placed(entries: Array, capacity: int) -> Array:
@@ -115,7 +145,8 @@ class Machine:
             wrong += errors
             order = order[done:]
             if status == at.MORE_ROWS:
-                table = grown_table(table, len(run.delta))
+                table = without_empty_rows(table)
+                table = grown_table(table, max(len(run.delta), len(table.v) // 5))
             elif status in (at.MORE_NODES, at.MORE_ENTRIES, at.MORE_SCRATCH):
                 run = _grown_run(run, status)
             elif status != at.DONE:
