@@ -18,6 +18,9 @@ from laso.errors import SearchFailed, Unreachable
 SOME = 10_000  # rows to work on at a time
 
 
+TIDY = 2048  # examples after which rows without weight are dropped
+
+
 def new_table(
     n_labels: int, *, margin: float = 0.0, dtype: Any = np.float32, hash_bits: int = 0
 ) -> Table:
@@ -139,19 +142,21 @@ class Machine:
     def learn(self, corpus: Corpus, order: Array, table: Table, run: Run) -> tuple[Table, Run, int]:
         """Learn from the examples named, in turn; the table and run as grown, and the errors."""
         kernels = compiled(self.problem, full=self.options.strategy >= at.STANDARD)
-        wrong = 0
+        wrong, seen = 0, int(table.ints[at.TICKS])
         while len(order):
             done, errors, status = kernels("learn_many", corpus, order, table, run, self.options)
             wrong += errors
             order = order[done:]
             if status == at.MORE_ROWS:
-                table = without_empty_rows(table)
-                table = grown_table(table, max(len(run.delta), len(table.v) // 5))
+                table = grown_table(table, len(run.delta))
             elif status in (at.MORE_NODES, at.MORE_ENTRIES, at.MORE_SCRATCH):
                 run = _grown_run(run, status)
             elif status != at.DONE:
                 run.meta[at.PENDING] = -1  # so that it can go on with other examples
                 raise _failure(status, f"example {int(order[0])}")
+        # By the examples seen, so that a run that is resumed does it at the same time.
+        if int(table.ints[at.TICKS]) // TIDY > seen // TIDY:
+            table = without_empty_rows(table)
         return table, run, wrong
 
     def decode(
