@@ -32,6 +32,7 @@ from laso.features.inputs import read_input
 from laso.search import search
 from laso.tasks.tagging import Tagging, WeightedTagging
 from laso.vectors import Linear
+from tests.interruption import StopAfter
 
 TRAIN, TEST = load_bundled()
 FEW = TRAIN[:60]
@@ -196,18 +197,6 @@ def test_held_out_scores_patience_and_the_best_epoch(update):
     assert tagger.score(TEST) == max(tagger.scores_)
     stopped = tagger.n_iter_ - tagger.best_epoch_ >= 2
     assert stopped or tagger.n_iter_ == 5 or tagger.converged_
-
-
-class StopAfter:
-    """Progress that is interrupted at the nth report."""
-
-    def __init__(self, n):
-        self.left = n
-
-    def __call__(self, report):
-        self.left -= 1
-        if not self.left:
-            raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("update", RULES)

@@ -43,6 +43,7 @@ from laso.features import CHUNKING
 from laso.features.inputs import Columns, Factor, read_input
 from laso.metrics import accuracy, chunk_scores
 from laso.tasks.tagging import Tagging, WeightedTagging
+from tests.interruption import StopAfter
 from tests.spaces import quick
 
 TRAIN, TEST = load_bundled()
@@ -455,18 +456,6 @@ def test_without_averaging_the_last_weights_count():
     last = as_names(tagger.training_.table)
     assert weights(tagger) == last
     assert weights(clone(tagger).set_params(average=True).fit(FEW)) != last
-
-
-class StopAfter:
-    """Progress that is interrupted at the nth report."""
-
-    def __init__(self, n):
-        self.left = n
-
-    def __call__(self, report):
-        self.left -= 1
-        if not self.left:
-            raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("reports", [1, 3, 4])

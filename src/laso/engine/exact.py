@@ -21,7 +21,7 @@ from laso.engine.compile import Kernels, compiled
 from laso.engine.lattice import Ascent, Paths, Shares
 from laso.engine.layout import Array, Corpus, Options, Table
 from laso.engine.likelihood import Climber, Progress, Score, climb, maximise
-from laso.engine.machine import Machine, new_table
+from laso.engine.machine import Machine, longer, mapped, new_table, parts, sizes
 from laso.engine.options import options_for, own_key
 from laso.engine.passes import Plan, Training, train
 from laso.engine.problem import CompiledProblem
@@ -29,12 +29,8 @@ from laso.engine.space import (
     Space,
     fixed_gradient,
     grow,
-    longer,
-    mapped,
     new_gradient,
     new_lattice,
-    parts,
-    sizes,
 )
 from laso.learn import standard
 from laso.queues import beam

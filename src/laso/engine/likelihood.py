@@ -11,10 +11,10 @@ import numpy as np
 from laso.engine import lattice as la
 from laso.engine import layout as at
 from laso.engine.layout import Array, Corpus, Table
-from laso.engine.machine import SOME, all_of
+from laso.engine.machine import SOME, all_of, longer, mapped
+from laso.engine.machine import parts as parts_of
 from laso.engine.passes import Plan, Report, Training, train
-from laso.engine.space import Space, fixed_gradient, longer, mapped
-from laso.engine.space import parts as parts_of
+from laso.engine.space import Space, fixed_gradient
 from laso.updates import AdaGrad, Climb, Lbfgs
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -75,7 +76,7 @@ def without_empty_rows(table: Table) -> Table:
 
 def _lengthened(array: Array, length: int) -> Array:
     if not array.flags.owndata:  # it is part of a file, say
-        return _longer(array, length)
+        return longer(array, length)
     array.resize((length, *array.shape[1:]), refcheck=False)
     return array
 
@@ -92,10 +93,30 @@ def placed(entries: Array, capacity: int) -> Array:
     return slots
 
 
-def _longer(array: Array, length: int) -> Array:
+def longer(array: Array, length: int) -> Array:
+    """An array with zeros after it, to that length."""
     longer = np.zeros((length, *array.shape[1:]), array.dtype)
     longer[: len(array)] = array
     return longer
+
+
+def sizes(corpus: Corpus, order: Array) -> Array:
+    """The number of items of each input named."""
+    return corpus.starts[order + 1] - corpus.starts[order] if len(order) else order
+
+
+def parts(order: Array, threads: int) -> list[Array]:
+    """An order cut into one part for each thread, at least one."""
+    parts = [part for part in np.array_split(order, max(1, threads)) if len(part)]
+    return parts or [order]
+
+
+def mapped(function: Callable[[Any], Any], parts: list[Any]) -> list[Any]:
+    """The results for all parts, in one thread each."""
+    if len(parts) == 1:
+        return [function(parts[0])]
+    with ThreadPoolExecutor(len(parts)) as pool:
+        return list(pool.map(function, parts))
 
 
 @dataclass(frozen=True)
@@ -163,11 +184,7 @@ class Machine:
         self, corpus: Corpus, order: Array, table: Table, *, threads: int = 1
     ) -> tuple[Array, Array, Array]:
         """The operators (group, label) found for the inputs named, where each ends, the scores."""
-        parts = [part for part in np.array_split(order, max(1, threads)) if len(part)]
-        if len(parts) <= 1:
-            return self._decode(corpus, order, table)
-        with ThreadPoolExecutor(len(parts)) as pool:
-            found = list(pool.map(lambda part: self._decode(corpus, part, table), parts))
+        found = mapped(lambda part: self._decode(corpus, part, table), parts(order, threads))
         shifts = np.cumsum([0, *(len(steps) for steps, _, _ in found)])
         return (
             np.concatenate([steps for steps, _, _ in found]),
@@ -177,8 +194,7 @@ class Machine:
 
     def _decode(self, corpus: Corpus, order: Array, table: Table) -> tuple[Array, Array, Array]:
         run = self.new_run(corpus, order, table)
-        sizes = corpus.starts[order + 1] - corpus.starts[order] if len(order) else order
-        steps = np.zeros((int(sizes.sum()) + 16, 2), np.int32)
+        steps = np.zeros((int(sizes(corpus, order).sum()) + 16, 2), np.int32)
         ends = np.zeros(len(order), np.int64)
         scores = np.zeros(len(order))
         first = 0
@@ -197,7 +213,7 @@ class Machine:
             ends[first : first + done] += begin
             first += done
             if status == at.MORE_ENTRIES:
-                steps = _longer(steps, 2 * len(steps))
+                steps = longer(steps, 2 * len(steps))
             elif status == at.MORE_NODES:
                 run = _grown_run(run, status)
             elif status != at.DONE:
@@ -209,7 +225,7 @@ def _grown_run(run: Run, status: int) -> Run:
     if status == at.MORE_NODES:
         n = 2 * len(run.ints)
         return run._replace(
-            states=_longer(run.states, n), ints=_longer(run.ints, n), reals=_longer(run.reals, n)
+            states=longer(run.states, n), ints=longer(run.ints, n), reals=longer(run.reals, n)
         )
     if status == at.MORE_SCRATCH:
         n = 2 * run.scratch.shape[1]
@@ -217,7 +233,7 @@ def _grown_run(run: Run, status: int) -> Run:
             scratch=np.zeros((4, n), np.int64), weights=np.zeros((2, n), np.float64)
         )
     n = 2 * len(run.delta)
-    return run._replace(delta=_longer(run.delta, n), values=_longer(run.values, n))
+    return run._replace(delta=longer(run.delta, n), values=longer(run.values, n))
 
 
 def _failure(status: int, what: str) -> Exception:

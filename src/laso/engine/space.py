@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from laso.engine import lattice as la
 from laso.engine import layout as at
 from laso.engine.lattice import Gradient, Lattice
-from laso.engine.layout import Array, Corpus, Run, Table
-from laso.engine.machine import grown_table
+from laso.engine.layout import Array, Run, Table
+from laso.engine.machine import grown_table, longer
 from laso.errors import LasoError, SearchFailed, Unreachable
 
 
@@ -106,29 +103,3 @@ def _failure(status: int, what: str) -> Exception:
     if status == la.BAD_KEY:
         return LasoError(f"{what}: the key must rise with every step and stay within STEPS")
     return SearchFailed(f"{what}: no path leads to a goal")
-
-
-def longer(array: Array, length: int) -> Array:
-    """An array with zeros after it, to that length."""
-    longer = np.zeros((length, *array.shape[1:]), array.dtype)
-    longer[: len(array)] = array
-    return longer
-
-
-def sizes(corpus: Corpus, order: Array) -> Array:
-    """The number of items of each input named."""
-    return corpus.starts[order + 1] - corpus.starts[order] if len(order) else order
-
-
-def parts(order: Array, threads: int) -> list[Array]:
-    """An order cut into one part for each thread, at least one."""
-    parts = [part for part in np.array_split(order, max(1, threads)) if len(part)]
-    return parts or [order]
-
-
-def mapped(function: Callable[[Any], Any], parts: list[Any]) -> list[Any]:
-    """The results for all parts, in one thread each."""
-    if len(parts) == 1:
-        return [function(parts[0])]
-    with ThreadPoolExecutor(len(parts)) as pool:
-        return list(pool.map(function, parts))

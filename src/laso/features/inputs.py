@@ -187,7 +187,7 @@ def short(value: Any) -> str:
 
 def _from_tuples(tokens: list[tuple[Any, ...]], lengths: Array) -> Columns:
     try:
-        codes, distinct = _numbered(tokens)
+        codes, distinct = numbered(tokens)
     except TypeError:  # not all can be told apart, so something else than strings is in a column
         codes, distinct = np.arange(len(tokens), dtype=np.int32), tokens
     width = len(tokens[0])
@@ -201,14 +201,14 @@ def _from_tuples(tokens: list[tuple[Any, ...]], lengths: Array) -> Columns:
     for j in range(width):
         values = list(map(itemgetter(j), distinct))
         if set(map(type, values)) == {str}:
-            numbers, names = _numbered(values)
+            numbers, names = numbered(values)
             columns.append(Factor(numbers[codes], names))
         else:
             columns.append(list(map(itemgetter(j), tokens)))
     return Columns(lengths, columns)
 
 
-def _numbered(values: list[Any]) -> tuple[Array, list[Any]]:
+def numbered(values: Sequence[Any]) -> tuple[Array, list[Any]]:
     """Numbers for values, and the distinct ones in the order of their numbers."""
     number: defaultdict[Any, int] = defaultdict(count().__next__)
     codes = np.fromiter(map(number.__getitem__, values), np.int32, len(values))

@@ -18,7 +18,7 @@ import numpy as np
 
 from laso.engine.layout import Array
 from laso.errors import BadData
-from laso.features.inputs import Column, Factor, place, short
+from laso.features.inputs import Column, Factor, numbered, place, short
 
 SCHEMES = ("BIO", "IOB1", "IOBES")
 OUTSIDE = "O"
@@ -41,7 +41,7 @@ class Spans(NamedTuple):
 
 def read_tags(column: Column, lengths: Array) -> tuple[Spans, str]:
     """The chunks of tagged sentences, and the scheme that the tags are in."""
-    factor = column if isinstance(column, Factor) else _factor(column)
+    factor = column if isinstance(column, Factor) else Factor(*numbered(column))
     parsed = [_parsed(tag, factor, lengths) for tag in factor.values]
     names = tuple(sorted({kind for _, kind in parsed}))
     marks = np.array([mark for mark, _ in parsed], np.int64)[factor.codes]
@@ -62,12 +62,6 @@ def _scheme(marks: Array, begins: Array, after_same: Array) -> str:
         return "IOBES"
     lone = (marks == _I) & begins
     return "IOB1" if lone.any() and not ((marks == _B) & ~after_same).any() else "BIO"
-
-
-def _factor(column: Sequence[str]) -> Factor:
-    number = {tag: i for i, tag in enumerate(dict.fromkeys(column))}
-    codes = np.fromiter(map(number.__getitem__, column), np.int64, len(column))
-    return Factor(codes, list(number))
 
 
 def _parsed(tag: str, column: Factor, lengths: Array) -> tuple[int, str]:
