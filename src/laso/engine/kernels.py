@@ -18,6 +18,7 @@ from laso.engine.layout import (
     BEST,
     BEST_GOOD,
     BITS,
+    CELL,
     DEPTH,
     DEQUEUED,
     DONE,
@@ -194,9 +195,8 @@ def score_labels(x, state, group, table, run):
     add_rows(table, run, features(x, state, group, out), sums)
 
 
-def begin_features(x, state, group, run):
-    """Go to the features of a step: those of its cell and of its parts, then its own."""
-    at = cell(x, state, group)
+def begin_features(run, at):
+    """Go to the features of a step: those of its cell ``at`` and of its parts, then its own."""
     run.stack[0, 0], run.stack[0, 1] = at, 0
     run.meta[TOP] = 0 if at >= 0 else LAST_FEATURES
 
@@ -224,7 +224,7 @@ def step_score(x, state, group, label, table, run):
     """w . phi of one step."""
     slots, v, keys, values = table.slots, table.v, run.out.keys, run.out.values
     total = 0.0
-    begin_features(x, state, group, run)
+    begin_features(run, cell(x, state, group))
     n = next_features(x, state, group, table, run)
     while n >= 0:
         for f in range(n):
@@ -771,6 +771,25 @@ def unshared(run, side, n, terms, n_steps):
     return n_steps
 
 
+def find_cells(x, run, n_steps, two):
+    """scratch[CELL] <- the cells of the steps in scratch[PATH], -1 where steps cancel.
+
+    Where ``two`` paths are compared, steps at one cell and with one label have its features in
+    common: most of those that the paths take after they have parted.
+    """
+    ints, steps, cells, owners = run.ints, run.scratch[PATH], run.scratch[CELL], run.owners
+    for i in range(n_steps):
+        node = steps[i]
+        at = cell(x, run.states[ints[node, PARENT]], ints[node, GROUP])
+        cells[i] = at
+        if two and at >= 0:
+            j = owners[at]
+            owners[at] = i
+            if 0 <= j < i and cells[j] == at and ints[steps[j], LABEL] == ints[node, LABEL]:
+                if run.reals[node, MASS] != run.reals[steps[j], MASS]:
+                    cells[i] = cells[j] = -1
+
+
 def combine(x, table, run, options, n_sibs, n_wrong):
     """Delta = the weighted sum of Phi over the nodes; steps shared by all of them cancel."""
     coefficients(run, options, n_sibs, n_wrong)
@@ -782,13 +801,14 @@ def combine(x, table, run, options, n_sibs, n_wrong):
         n_steps = unshared(run, WRONG, n_wrong, terms, n_steps)
     if n_steps < 0:
         return MORE_SCRATCH
+    find_cells(x, run, n_steps, terms == 2)
     slots, rows, mark, keys = table.slots, table.ints, table.mark, run.out.keys
     run.meta[ENTRIES] = 0
     for i in range(n_steps):
         node = run.scratch[PATH, i]
         label, mass = run.ints[node, LABEL], run.reals[node, MASS]
         state, group = run.states[run.ints[node, PARENT]], run.ints[node, GROUP]
-        begin_features(x, state, group, run)
+        begin_features(run, run.scratch[CELL, i])
         n = next_features(x, state, group, table, run)
         while n >= 0:
             status = DONE

@@ -70,17 +70,18 @@ class Run(NamedTuple):
     sums: Array  # like the weights (labels,)
     cells: Array  # like the weights (cells, labels)
     stamps: Array  # int64 (cells,): the version at which a cell was summed
+    owners: Array  # int64 (cells,): the step of an update that was last seen there
     stack: Array  # int64 (cells + 1, 2): cells on the way down to their parts, and the next part
     meta: Array  # int64: NODES ... PENDING
     delta: Array  # int64 (entries, 3): row, label, next entry of the row
     values: Array  # float64 (entries,): the entries of Delta
-    scratch: Array  # int64 (4, some): lists of nodes SIBS, WRONG, NEXT, PATH
+    scratch: Array  # int64 (5, some): lists of nodes SIBS, WRONG, NEXT, PATH, and of CELL
     weights: Array  # float64 (2, some): what the nodes of SIBS and WRONG count in an update
 
 
 PARENT, GROUP, LABEL, GOOD, DEPTH, KEY, GOAL, ORDER, BELOW = range(9)
 G, SCORE, LOSS, MASS = range(4)
-SIBS, WRONG, NEXT, PATH = range(4)
+SIBS, WRONG, NEXT, PATH, CELL = range(5)
 HELD, OFFERED, BEST, BEST_GOOD, FIRST = range(5)
 (
     NODES,

@@ -19,9 +19,6 @@ from laso.errors import SearchFailed, Unreachable
 SOME = 10_000  # rows to work on at a time
 
 
-TIDY = 2048  # examples after which rows without weight are dropped
-
-
 def new_table(
     n_labels: int, *, margin: float = 0.0, dtype: Any = np.float32, hash_bits: int = 0
 ) -> Table:
@@ -150,11 +147,12 @@ class Machine:
             np.zeros(n_labels, dtype),
             np.zeros((most[at.CELLS], n_labels), dtype),
             np.zeros(most[at.CELLS], np.int64),
+            np.zeros(most[at.CELLS], np.int64),
             np.zeros((most[at.CELLS] + 1, 2), np.int64),
             np.zeros(at.META, np.int64),
             np.zeros((1 << 10, 3), np.int64),
             np.zeros(1 << 10, np.float64),
-            np.zeros((4, 2 * (rounds + width) + 64), np.int64),
+            np.zeros((5, 2 * (rounds + width) + 64), np.int64),
             np.zeros((2, 2 * (rounds + width) + 64)),
         )
         run.meta[at.PENDING] = -1
@@ -163,21 +161,19 @@ class Machine:
     def learn(self, corpus: Corpus, order: Array, table: Table, run: Run) -> tuple[Table, Run, int]:
         """Learn from the examples named, in turn; the table and run as grown, and the errors."""
         kernels = compiled(self.problem, full=self.options.strategy >= at.STANDARD)
-        wrong, seen = 0, int(table.ints[at.TICKS])
+        wrong = 0
         while len(order):
             done, errors, status = kernels("learn_many", corpus, order, table, run, self.options)
             wrong += errors
             order = order[done:]
             if status == at.MORE_ROWS:
-                table = grown_table(table, len(run.delta))
+                table = without_empty_rows(table)
+                table = grown_table(table, max(len(run.delta), int(table.ints[at.ROWS]) // 4))
             elif status in (at.MORE_NODES, at.MORE_ENTRIES, at.MORE_SCRATCH):
                 run = _grown_run(run, status)
             elif status != at.DONE:
                 run.meta[at.PENDING] = -1  # so that it can go on with other examples
                 raise _failure(status, f"example {int(order[0])}")
-        # By the examples seen, so that a run that is resumed does it at the same time.
-        if int(table.ints[at.TICKS]) // TIDY > seen // TIDY:
-            table = without_empty_rows(table)
         return table, run, wrong
 
     def decode(
@@ -230,7 +226,7 @@ def _grown_run(run: Run, status: int) -> Run:
     if status == at.MORE_SCRATCH:
         n = 2 * run.scratch.shape[1]
         return run._replace(
-            scratch=np.zeros((4, n), np.int64), weights=np.zeros((2, n), np.float64)
+            scratch=np.zeros((5, n), np.int64), weights=np.zeros((2, n), np.float64)
         )
     n = 2 * len(run.delta)
     return run._replace(delta=longer(run.delta, n), values=longer(run.values, n))
