@@ -785,9 +785,9 @@ def find_cells(x, run, n_steps, two):
         if two and at >= 0:
             j = owners[at]
             owners[at] = i
-            if 0 <= j < i and cells[j] == at and ints[steps[j], LABEL] == ints[node, LABEL]:
-                if run.reals[node, MASS] != run.reals[steps[j], MASS]:
-                    cells[i] = cells[j] = -1
+            same = 0 <= j < i and cells[j] == at and ints[steps[j], LABEL] == ints[node, LABEL]
+            if same and run.reals[node, MASS] != run.reals[steps[j], MASS]:
+                cells[i] = cells[j] = -1
 
 
 def combine(x, table, run, options, n_sibs, n_wrong):
