@@ -18,7 +18,6 @@ from laso.engine.layout import (
     BEST,
     BEST_GOOD,
     BITS,
-    CHANGED,
     DEPTH,
     DEQUEUED,
     DONE,
@@ -86,8 +85,8 @@ TINY = 1e-12  # a hinge below it is rounding, as in laso.updates
 
 # The problem: replaced by the functions of the problem compiled (see laso.engine.problem).
 WEIGHTED = FULL = FACTORED = False
-limits = initial = groups = labels = rests = lasting = cell = part = shared = features = None
-allowed = apply = is_goal = is_good = loss = key = signature = None
+limits = initial = groups = labels = rests = cell = part = shared = features = allowed = None
+apply = is_goal = is_good = loss = key = signature = None
 
 # --------------------------------------------------------------------------- the weight table
 
@@ -156,12 +155,6 @@ def add_rows(table, run, n, sums):
                 sums[label] += v[row, label]
 
 
-def is_summed(x, run, at):
-    """Is a cell's sum that of the present weights and, unless it depends on no input, input?"""
-    stamp = run.stamps[at]
-    return stamp == run.meta[VERSION] or (at < lasting(x) and stamp >= run.meta[CHANGED])
-
-
 def sum_cell(x, table, run, wanted):
     """run.cells[wanted] <- the weights of its own features and of all its parts."""
     stack, stamps, cells, out = run.stack, run.stamps, run.cells, run.out
@@ -172,7 +165,7 @@ def sum_cell(x, table, run, wanted):
         below = part(x, at, stack[top, 1])
         if below >= 0:
             stack[top, 1] += 1
-            if not is_summed(x, run, below):
+            if stamps[below] != version:
                 top += 1
                 stack[top, 0], stack[top, 1] = below, 0
             continue
@@ -196,7 +189,7 @@ def score_labels(x, state, group, table, run):
     sums, cells, out = run.sums, run.cells, run.out
     at = cell(x, state, group)
     if at >= 0:
-        if not is_summed(x, run, at):
+        if run.stamps[at] != run.meta[VERSION]:
             sum_cell(x, table, run, at)
         for label in range(sums.shape[0]):
             sums[label] = cells[at, label]
@@ -212,7 +205,7 @@ def sums_at(x, state, group, table, run, spare):
     """
     cells, out = run.cells, run.out
     at = cell(x, state, group)
-    if at >= 0 and not is_summed(x, run, at):
+    if at >= 0 and run.stamps[at] != run.meta[VERSION]:
         sum_cell(x, table, run, at)
     n = features(x, state, group, out)
     if n == 0:
@@ -895,13 +888,6 @@ def unshared(run, side, n, terms, n_steps):
     return n_steps
 
 
-def forget(x, state, group, run):
-    """Have the cell of a group summed again, which else might last."""
-    at = cell(x, state, group)
-    if 0 <= at < lasting(x):
-        run.stamps[at] = 0
-
-
 def combine(x, table, run, options, n_sibs, n_wrong):
     """Delta = the weighted sum of Phi over the nodes; steps shared by all of them cancel."""
     coefficients(run, options, n_sibs, n_wrong)
@@ -922,7 +908,6 @@ def combine(x, table, run, options, n_sibs, n_wrong):
         j, part_of = 0, factor_group(x, state, group, 0)
         while part_of >= 0:
             at = factor_label(x, state, group, label, j)
-            forget(x, state, part_of, run)
             begin_features(x, state, part_of, run)
             n = next_features(x, state, part_of, table, run)
             while n >= 0:
@@ -996,7 +981,6 @@ def update(x, table, run, options, n_sibs, n_wrong):
                 reals[SQUARE] = 1.0
                 if reals[SCALE] < 1e-3:
                     rescale(table)
-                    run.meta[CHANGED] = run.meta[VERSION] + 1
         reals[MARGIN] = (1.0 - options.alpha) * options.b * math.sqrt(1.0 / (k + 1))
     elif options.update == PASSIVE_AGGRESSIVE:
         hinge = options.margin - dot
@@ -1007,8 +991,6 @@ def update(x, table, run, options, n_sibs, n_wrong):
         add_delta(table, run, 1.0, dot, square)
     table.ints[GENERATION] = k + 1
     run.meta[VERSION] += 1
-    if table.ints[BITS] > 0:  # features may share a row
-        run.meta[CHANGED] = run.meta[VERSION]
     return DONE
 
 

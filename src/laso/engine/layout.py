@@ -100,9 +100,8 @@ HELD, OFFERED, BEST, BEST_GOOD, FIRST = range(5)
     KNOWS,
     TOP,
     EXPANSION,
-    CHANGED,
     META,
-) = range(17)
+) = range(16)
 LAST_FEATURES, NO_FEATURES = -1, -2  # values of TOP when the stack is empty
 
 

@@ -161,7 +161,6 @@ class Machine:
             np.zeros((2, 2 * (rounds + width) + 64)),
         )
         run.meta[at.PENDING] = -1
-        run.meta[at.CHANGED] = 1
         return run
 
     def learn(self, corpus: Corpus, order: Array, table: Table, run: Run) -> tuple[Table, Run, int]:

@@ -15,7 +15,6 @@ NAMES = (
     "groups",
     "labels",
     "rests",
-    "lasting",
     "cell",
     "part",
     "shared",
@@ -86,11 +85,6 @@ class CompiledProblem:
         SAME stands for the label of the step; a group of -1: no more.
         """
         return -1, SAME
-
-    @staticmethod
-    def lasting(x: Any) -> int:
-        """Cells below this number depend on no input, have no parts, and share no features."""
-        return 0
 
     @staticmethod
     def cell(x: Any, state: Any, group: int) -> int:

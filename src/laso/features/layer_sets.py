@@ -86,13 +86,10 @@ def _ahead(word: str, listed: Sequence[str]) -> list[str]:
 
 def _pairs(word: str, pair: Sequence[str], ahead: Sequence[str]) -> list[str]:
     a, b = (f"{layer}[0]" for layer in pair)
-    before = [f"{layer}[-1]" for layer in pair]
     return [
         f"{a}|{b}",
         f"{a}|{b}|{word}[-1..1]",
         *(f"{a}|{b}|{each}[1]" for each in ahead),
-        *(f"{a}|{b}|{each}" for each in before),
-        f"{a}|{b}|{'|'.join(before)}",
     ]
 
 

@@ -12,16 +12,12 @@ labels of its layers but one, the label in the row is that of the one left. So a
 layer is summed once a state, whatever the others do; only the factor on all layers belongs to the
 group itself. Rows have the labels of the first layer, then those of the others. The first layer
 should be the one with the most labels: they are scored at once.
-
-Templates on several layers and labels before, without any word, are factors of their own, if the
-combinations of their labels are few: they depend on no sentence, and are summed once for all.
 """
 
 # mypy: disable-error-code="no-untyped-def"
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -51,7 +47,6 @@ from laso.tasks.tagging import LABEL_ATOM, Constraints, template_keys
     ORDER,  # of the histories
     N_OTHERS,
     N_CELLS,  # of a word
-    N_LASTING,  # cells that depend on labels only
     MOST,  # features of one factor
     FACTORS,  # where the table of factors is
     OWN,  # where the factor of the groups themselves is
@@ -61,28 +56,13 @@ from laso.tasks.tagging import LABEL_ATOM, Constraints, template_keys
     PAIRS,  # where the table of pairs of layers with constraints is
     N_PAIRS,
     HEAD,
-) = range(15)
+) = range(14)
 # The table of layers is behind the head. Of each: the number of its labels, where they begin in a
 # row, what its digit counts in a group, and the constraints (see tagging).
 SIZE, PLACE, STRIDE, FOLLOW, HORIZON, LAYER = range(6)
-# Of each factor: its first group, how many it has, and the cells that a word has up to its own; its
-# programs; if its cells depend on labels only, how many they are up to its own (else 0), how many
-# histories they tell apart, and where the histories' table is. What the digit of each layer counts
-# in its groups follows.
-(
-    FIRST,
-    COMBINATIONS,
-    UNTIL,
-    STATIC,
-    N_STATIC,
-    DYNAMIC,
-    N_DYNAMIC,
-    LASTING,
-    N_HISTORIES,
-    HISTORY,
-    N_HISTORY,
-    DIGITS,
-) = range(12)
+# Of each factor: its first group, how many it has, the cells that a word has up to its own, and its
+# programs. What the digit of each layer counts in its groups follows.
+FIRST, COMBINATIONS, UNTIL, STATIC, N_STATIC, DYNAMIC, N_DYNAMIC, DIGITS = range(8)
 
 
 def digit(spec, prefix, layer):
@@ -102,6 +82,15 @@ def may_follow(spec, layer, state, label):
     return spec[spec[at + FOLLOW] + (before + 1) * spec[at + SIZE] + label] != 0
 
 
+def agree(spec, i, prefix, label):
+    """Do the labels of the i-th pair of layers go together?"""
+    at = spec[PAIRS] + 3 * i
+    first, second = spec[at], spec[at + 1]
+    a = label if first == 0 else digit(spec, prefix, first)
+    b = digit(spec, prefix, second)
+    return spec[spec[at + 2] + a * spec[HEAD + LAYER * second + SIZE] + b] != 0
+
+
 def factor_of(spec, group):
     """Where the factor of a group is in spec."""
     return spec[OWN] if group >= spec[N_OTHERS] else spec[spec[OF_OTHER] + group]
@@ -116,26 +105,6 @@ def factor_keys(x, position, state, program, n, combination, out):
     return n
 
 
-def lasting_keys(x, factor, cell, out):
-    """Write the keys of a factor's templates that are on labels only."""
-    spec, keys = x.spec, out.keys
-    histories = spec[factor + N_HISTORIES]
-    within = cell - spec[factor + LASTING] + spec[factor + COMBINATIONS] * histories
-    combination = within // histories
-    history = within - combination * histories
-    at, n = spec[factor + STATIC], spec[factor + N_STATIC]
-    for i in range(n):
-        key = spec[at]
-        atoms = spec[at + 1]
-        at += 2
-        for _ in range(atoms):
-            stride, size = spec[at], spec[at + 1]
-            at += 2
-            key = mix(key, (history // stride) % size - 1)
-        keys[i] = mix(key, combination)
-    return n
-
-
 class Joint(CompiledProblem):
     """Label the words of a sentence in several layers from left to right."""
 
@@ -145,7 +114,7 @@ class Joint(CompiledProblem):
         out[STATE_SIZE] = 1 + spec[N_LAYERS] * spec[ORDER]
         out[MAX_GROUPS] = spec[N_PREFIXES]
         out[MAX_FEATURES] = spec[MOST]
-        out[CELLS] = spec[N_LASTING] + n * spec[N_CELLS]
+        out[CELLS] = n * spec[N_CELLS]
         out[STEPS] = n
         out[OTHERS] = spec[N_OTHERS]
 
@@ -163,6 +132,9 @@ class Joint(CompiledProblem):
             possible = True  # else the first layer need not be looked at
             for layer in range(1, spec[N_LAYERS]):
                 possible &= may_follow(spec, layer, state, digit(spec, prefix, layer))
+            for i in range(spec[N_PAIRS]):
+                if possible and spec[spec[PAIRS] + 3 * i] > 0:
+                    possible = agree(spec, i, prefix, 0)
             if possible:
                 out[n] = first + prefix
                 n += 1
@@ -190,36 +162,21 @@ class Joint(CompiledProblem):
         return spec[at + FIRST] + combination, label
 
     @staticmethod
-    def lasting(x):
-        return x.spec[N_LASTING]
-
-    @staticmethod
     def cell(x, state, group):
         spec, n = x.spec, x.items.shape[0]
         at = factor_of(spec, group)
         if spec[at + N_STATIC] == 0:
             return -1
-        combinations, combination = spec[at + COMBINATIONS], group - spec[at + FIRST]
-        if spec[at + LASTING] > 0:
-            history = 0
-            for i in range(spec[at + HISTORY], spec[at + HISTORY] + 2 * spec[at + N_HISTORY], 2):
-                history += (state[spec[i]] + 1) * spec[i + 1]
-            within = (combination - combinations) * spec[at + N_HISTORIES] + history
-            return spec[at + LASTING] + within
-        within = state[0] * combinations + combination
-        return spec[N_LASTING] + n * (spec[at + UNTIL] - combinations) + within
+        combinations = spec[at + COMBINATIONS]
+        within = state[0] * combinations + group - spec[at + FIRST]
+        return n * (spec[at + UNTIL] - combinations) + within
 
     @staticmethod
     def shared(x, cell, out):
         spec, n = x.spec, x.items.shape[0]
-        at, size = spec[FACTORS], DIGITS + spec[N_LAYERS]
-        if cell < spec[N_LASTING]:
-            while cell >= spec[at + LASTING]:
-                at += size
-            return lasting_keys(x, at, cell, out)
-        cell -= spec[N_LASTING]
+        at = spec[FACTORS]
         while cell >= n * spec[at + UNTIL]:
-            at += size
+            at += DIGITS + spec[N_LAYERS]
         combinations = spec[at + COMBINATIONS]
         within = cell - n * (spec[at + UNTIL] - combinations)
         position = within // combinations
@@ -254,14 +211,10 @@ class Joint(CompiledProblem):
                     return False
                 if spec[table + (n + 1 + min(left, spec[at + HORIZON])) * n + own] == 0:
                     return False
+        possible = True
         for i in range(spec[N_PAIRS]):
-            at = spec[PAIRS] + 3 * i
-            first, second = spec[at], spec[at + 1]
-            a = label if first == 0 else digit(spec, prefix, first)
-            b = digit(spec, prefix, second)
-            if spec[spec[at + 2] + a * spec[HEAD + LAYER * second + SIZE] + b] == 0:
-                return False
-        return True
+            possible &= agree(spec, i, prefix, label)
+        return possible
 
     @staticmethod
     def apply(x, state, group, label, new):
@@ -292,7 +245,6 @@ class Joint(CompiledProblem):
 # --------------------------------------------------------------------------- making spec
 
 EACH: frozenset[int] = frozenset()  # the factor that every layer has by itself
-MOST_LASTING = 1 << 16  # cells that a factor on labels only may have
 
 
 class JointTemplate(NamedTuple):
@@ -345,15 +297,6 @@ class Layers:
         return found
 
 
-@dataclass(frozen=True)
-class _Factor:
-    """Templates about the same layers; if lasting, on these labels before and nothing else."""
-
-    layers: frozenset[int]
-    templates: Sequence[JointTemplate]
-    lasting: Sequence[tuple[int, int]] | None = None
-
-
 def make_spec(layers: Layers, templates: Iterable[JointTemplate], *, longest: int = 1) -> Array:
     """The constants of a joint problem; ``longest`` is that of the longest sentence."""
     sizes, n = layers.sizes, len(layers.sizes)
@@ -372,41 +315,26 @@ def make_spec(layers: Layers, templates: Iterable[JointTemplate], *, longest: in
             spec += constraints.follow.ravel().tolist() + reaching.ravel().astype(int).tolist()
     rows: list[list[int]] = []
     rests: list[tuple[int, int]] = []
-    first = until = lasting = 0
-    factors = _factors(layers, templates)
-    for factor in factors:
-        others = sorted(factor.layers)[1:]
+    first = until = 0
+    factors = _factors(n, templates)
+    for about, program in factors.items():
+        others = sorted(about)[1:]
         combinations = prod(sizes[layer] for layer in others)
         digits = dict(zip(others, _strides([sizes[layer] for layer in others]), strict=True))
-        if factor is not factors[-1]:
-            by_itself = range(n) if factor.layers == EACH else [min(factor.layers)]
+        if len(about) < n:
+            by_itself = range(n) if about == EACH else [min(about)]
             rests += [(len(rows), layer) for layer in by_itself]
-        row = [first, combinations]
-        if factor.lasting is None:
-            static = [template for template in factor.templates if not template.history]
-            dynamic = [template for template in factor.templates if template.history]
-            until += combinations if static else 0
-            row.append(until)
-            for part in (static, dynamic):
-                row += [len(spec), len(part)]
-                spec += _program(part, order)
-            row += [0, 1, 0, 0]
-        else:
-            told = [sizes[layer] + 1 for layer, _ in factor.lasting]
-            counts = dict(zip(factor.lasting, _strides(told), strict=True))
-            lasting += combinations * prod(told)
-            row += [until, len(spec), len(factor.templates), 0, 0, lasting, prod(told)]
-            for key, _, _, history in factor.templates:
-                spec += [key, len(history)]
-                for layer, offset in history:
-                    spec += [counts[layer, offset], sizes[layer] + 1]
-            row += [len(spec), len(counts)]
-            for (layer, offset), count in counts.items():
-                spec += [1 + layer * order - offset - 1, count]
+        static = [template for template in program if not template.history]
+        dynamic = [template for template in program if template.history]
+        until += combinations if static else 0
+        row = [first, combinations, until]
+        for part in (static, dynamic):
+            row += [len(spec), len(part)]
+            spec += _program(part, order)
         rows.append([*row, *(digits.get(layer, 0) for layer in range(n))])
         first += combinations
     spec[MOST] = max(max(row[N_STATIC], row[N_DYNAMIC]) for row in rows)
-    spec[N_OTHERS], spec[N_CELLS], spec[N_LASTING] = rows[-1][FIRST], until, lasting
+    spec[N_OTHERS], spec[N_CELLS] = rows[-1][FIRST], until
     spec[FACTORS], spec[OWN] = len(spec), len(spec) + (DIGITS + n) * (len(rows) - 1)
     spec += [number for row in rows for number in row]
     spec[OF_OTHER] = len(spec)
@@ -424,31 +352,16 @@ def make_spec(layers: Layers, templates: Iterable[JointTemplate], *, longest: in
     return np.array(spec, np.int64)
 
 
-def _factors(layers: Layers, templates: Sequence[JointTemplate]) -> list[_Factor]:
-    """The templates by the layers they are about, those on all layers at the end."""
-    whole = frozenset(range(len(layers.sizes)))
-    usual: dict[frozenset[int], list[JointTemplate]] = {}
-    on_labels: dict[frozenset[int], dict[frozenset[tuple[int, int]], list[JointTemplate]]] = {}
-    keys = Counter(template.key for template in templates)  # those of a bag share features
+def _factors(
+    n: int, templates: Sequence[JointTemplate]
+) -> dict[frozenset[int], list[JointTemplate]]:
+    """The templates by the layers they are about, those on all n layers at the end."""
+    found: dict[frozenset[int], list[JointTemplate]] = {}
     for template in templates:
-        told, about = frozenset(template.history), template.layers
-        numbers = [layers.sizes[layer] for layer in sorted(about)[1:]]
-        numbers += [layers.sizes[layer] + 1 for layer, _ in told]
-        few = prod(numbers) <= MOST_LASTING
-        if len(about) > 1 and told and not template.atoms and few and keys[template.key] == 1:
-            on_labels.setdefault(about, {}).setdefault(told, []).append(template)
-        else:
-            usual.setdefault(about, []).append(template)
-    own = usual.pop(whole, [])
-    return [
-        *(_Factor(about, program) for about, program in usual.items()),
-        *(
-            _Factor(about, program, sorted(told))
-            for about, known in on_labels.items()
-            for told, program in known.items()
-        ),
-        _Factor(whole, own),
-    ]
+        found.setdefault(template.layers, []).append(template)
+    whole = frozenset(range(n))
+    found[whole] = found.pop(whole, [])
+    return found
 
 
 def _strides(sizes: Sequence[int]) -> list[int]:
