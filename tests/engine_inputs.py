@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from laso.engine.hashing import mix
 from laso.engine.layout import CELLS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS, Corpus
 from laso.engine.problem import CompiledProblem
-from laso.tasks import parsing, tagging
+from laso.tasks import joint, parsing, tagging
 from laso.tasks.clustering import Clustering
+from laso.tasks.joint import Joint
 from laso.tasks.parsing import ROOT, Parsing
 from laso.tasks.tagging import Tagging
 
@@ -118,6 +119,7 @@ class Task:
     n_labels: int
     corpora: st.SearchStrategy[Corpus]
     keyed: bool
+    tolerance: float = 0.0  # where the engines add up the same numbers in another order
 
     def __repr__(self) -> str:
         return self.problem.__name__
@@ -216,6 +218,56 @@ def _tags(
     return [int(tag) for tag in wanted]
 
 
+# Joint: two or three layers, factors on any of them, constraints within and between them.
+
+SIZES = (3, 2, 2)
+N_ROW = sum(SIZES)
+
+
+@st.composite
+def joint_corpora(draw: Any) -> Corpus:
+    sizes = SIZES[: draw(st.integers(2, 3))]
+    sizes = (*sizes[:-1], sizes[-1] + N_ROW - sum(sizes))  # rows are equally wide in all
+    n = len(sizes)
+    words = st.lists(st.tuples(st.integers(0, 1), st.integers(-1, 1)), max_size=2)
+    before = st.tuples(st.integers(0, n - 1), st.integers(-2, -1))
+    about = st.frozensets(st.integers(0, n - 1))
+    drawn = st.tuples(about, words, st.lists(before, max_size=2))
+    templates = [
+        joint.JointTemplate(100 + i % 4, *parts)  # so that two may share their features
+        for i, parts in enumerate(
+            [(joint.EACH, [(0, 0)], []), *draw(st.lists(drawn, min_size=1, max_size=5))]
+        )
+    ]
+    rows = _rows(draw, draw(lengths(4)), columns=2, kinds=4)
+    outputs = [[tuple(draw(st.integers(0, k - 1)) for k in sizes) for _ in w] for w in rows]
+    constraints, pairs = {}, []
+    for layer, size in enumerate(sizes):
+        if draw(st.booleans()):  # what the outputs have is allowed, and some more
+            follow = np.array([[draw(st.booleans()) for _ in range(size)] for _ in range(size + 1)])
+            follow[:, 0] = True
+            for sentence in outputs:
+                for a, b in zip([(-1,) * n, *sentence], sentence, strict=False):
+                    follow[a[layer] + 1, b[layer]] = True
+            constraints[layer] = tagging.Constraints(
+                follow.astype(np.int64), np.ones(size, np.int64)
+            )
+    if draw(st.booleans()):
+        first, second = sorted(draw(st.permutations(range(n)))[:2])
+        table = np.zeros((sizes[first], sizes[second]), bool)
+        table[:, 0] = table[0] = True
+        for labels in (labels for sentence in outputs for labels in sentence):
+            table[labels[first], labels[second]] = True
+        pairs.append(joint.Pair(first, second, table))
+    layers = joint.Layers(sizes, constraints, pairs)
+    packed = [
+        layers.packed(np.array(sentence, np.int64).T).tolist() if sentence else []
+        for sentence in outputs
+    ]
+    spec = joint.make_spec(layers, templates, longest=max(map(len, rows)))
+    return corpus_of(rows, packed, spec, columns=2)
+
+
 # Parsing: any projective tree.
 
 
@@ -285,4 +337,5 @@ TASKS = [
     Task(Parsing, parsing.N_LABELS, parsing_corpora(), True),
     Task(Clustering, 1, clustering_corpora(), False),
     Task(Segmenting, 2, segmenting_corpora(), True),
+    Task(Joint, N_ROW, joint_corpora(), True, tolerance=1e-9),
 ]

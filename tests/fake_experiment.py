@@ -16,8 +16,7 @@ class Fake:
         self.kind = "high" if update.margin else "low"
         if update.margin == 2.0:
             raise ValueError("this row always fails")
-        width = queue.keywords["width"]
-        self.width = 99 if width is None else width
+        self.width = queue if isinstance(queue, int) else 99
         self.interrupted_ = seed == 7
         self.resources = resources
 

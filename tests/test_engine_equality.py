@@ -24,7 +24,8 @@ from tests.engine_twins import (
     split,
 )
 
-TAGGING, PARSING, CLUSTERING, SEGMENTING = TASKS
+TAGGING, PARSING, CLUSTERING, SEGMENTING, JOINT = TASKS
+EXACT = [task for task in TASKS if not task.tolerance]
 
 
 def few(examples: int) -> settings:
@@ -38,7 +39,7 @@ def few(examples: int) -> settings:
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: strategy.__name__)
 @pytest.mark.parametrize(
-    ("task", "queue"), [(task, queue) for task in TASKS for queue in queues_of(task)], ids=str
+    ("task", "queue"), [(task, queue) for task in EXACT for queue in queues_of(task)], ids=str
 )
 def test_every_queue_update_weighting_and_strategy(task: Task, queue: str, strategy):
     # The first example is the smallest there is; the second has a corpus of its own per update.
@@ -53,6 +54,12 @@ def test_every_queue_update_weighting_and_strategy(task: Task, queue: str, strat
                 Twins(task, corpus, QUEUES[queue], rule, strategy, tolerance=tolerance).compare()
 
     same()
+
+
+@few(120)
+@given(JOINT.corpora, st.sampled_from(some_of_each(JOINT)))
+def test_groups_that_rest_on_others(corpus, choice):
+    Twins(JOINT, corpus, *choice, tolerance=JOINT.tolerance).compare()
 
 
 @pytest.mark.parametrize("task", TASKS, ids=str)

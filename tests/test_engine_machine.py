@@ -32,7 +32,7 @@ from tests.engine_inputs import N_TAGS, TASKS, Task, corpus_of
 from tests.engine_twins import STRATEGIES, Twins, some_of_each, split, tight
 
 ROOT = Path(__file__).resolve().parent.parent
-TAGGING, PARSING, CLUSTERING, SEGMENTING = TASKS
+TAGGING, PARSING, CLUSTERING, SEGMENTING, JOINT = TASKS
 
 few = settings(
     deadline=None,

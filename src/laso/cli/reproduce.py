@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from laso.experiments.runner import Experiment, Request
 
-SEEDS = 3
 LISTS = ("names", "places", "abbreviations", "stop-words")
 CORPORA = ("conll2000", "bundled")
 
@@ -29,16 +28,19 @@ def run(
     ] = "",
     features: Annotated[
         str, typer.Option(help="paper: those of the paper; rich: more of them.")
-    ] = "paper",
+    ] = "",
     resources: Annotated[
         str,
         typer.Option(
             help="Word lists and the like, with commas: clusters, lexicon, names, places, "
-            "abbreviations, stop-words, files of your own; lists is short for the middle four.",
+            "abbreviations, stop-words, files of your own; lists is short for the middle four, "
+            "all for all but files.",
             metavar="NAMES",
         ),
     ] = "",
-    seeds: Annotated[int, typer.Option(min=1, help="How many seeds, from 0 up.")] = SEEDS,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="How many seeds, from 0 up; if not told, a few.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="This seed only.")] = None,
     jobs: Annotated[int, typer.Option(min=1, help="How many processes at a time.")] = 1,
     quick: Annotated[
@@ -74,9 +76,9 @@ def run(
     found = named(experiment)
     request = Request(
         rows=_rows(found, rows),
-        features=_one_of("--features", features, found.features),
+        features=_one_of("--features", features or found.features[0], found.features),
         resources=_resources(resources),
-        seeds=tuple(range(seeds)) if seed is None else (seed,),
+        seeds=tuple(range(seeds or found.seeds)) if seed is None else (seed,),
         corpus=_one_of("--corpus", corpus, CORPORA),
         quick=quick,
         again=again,
@@ -160,10 +162,10 @@ def say(
     console: Console, results: list[dict[str, Any]], shown: Mapping[str, int], files: list[Path]
 ) -> None:
     """The results in short, and where the report is."""
-    console.print(f"{'row':<12}{'seed':>5}" + "".join(f"{name:>11}" for name in shown))
+    console.print(f"{'row':<14}{'seed':>5}" + "".join(f"{name:>12}" for name in shown))
     for row in results:
-        figures = "".join(f"{row[name]:11.{digits}f}" for name, digits in shown.items())
-        console.print(f"{row['row']:<12}{row['seed']:>5}{figures}")
+        figures = "".join(f"{row[name]:12.{digits}f}" for name, digits in shown.items())
+        console.print(f"{row['row']:<14}{row['seed']:>5}{figures}")
     for path in files:
         console.print(f"wrote {path}")
 
@@ -178,10 +180,11 @@ def _rows(experiment: Experiment, text: str) -> tuple[str, ...]:
 def _resources(text: str) -> tuple[str, ...]:
     from laso.features.lists import RESOURCES
 
-    names = [each for name in _names(text) for each in (LISTS if name == "lists" else (name,))]
+    short = {"lists": LISTS, "all": tuple(RESOURCES)}
+    names = [each for name in _names(text) for each in short.get(name, (name,))]
     for name in names:
         if not Path(name).is_file():
-            _one_of("--resources", name, (*RESOURCES, "lists", "a file"))
+            _one_of("--resources", name, (*RESOURCES, *short, "a file"))
     return tuple(sorted(set(names)))
 
 

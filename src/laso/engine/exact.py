@@ -24,7 +24,7 @@ from laso.engine.likelihood import Climber, Progress, Score, climb, maximise
 from laso.engine.machine import Machine, longer, mapped, new_table, parts, sizes
 from laso.engine.options import options_for, own_key
 from laso.engine.passes import Plan, Training, train
-from laso.engine.problem import CompiledProblem
+from laso.engine.problem import CompiledProblem, is_factored
 from laso.engine.space import (
     Space,
     fixed_gradient,
@@ -90,6 +90,11 @@ class ExactMachine:
             raise ValueError(
                 f"{self.problem.__name__} has no signature: exact search must know which states "
                 "have the same future"
+            )
+        if is_factored(self.problem):
+            raise ValueError(
+                f"{self.problem.__name__} makes several decisions in a step: exact search has no "
+                "part for that, expected a beam"
             )
 
     @property

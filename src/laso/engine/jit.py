@@ -26,7 +26,7 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 
 from laso.engine import hashing, kernels, lattice, layout, native
-from laso.engine.problem import NAMES, CompiledProblem
+from laso.engine.problem import NAMES, CompiledProblem, is_factored
 
 if TYPE_CHECKING:
     from laso.engine.compile import Variant
@@ -35,6 +35,12 @@ if TYPE_CHECKING:
 INLINED = {
     "expand",
     "score_labels",
+    "score_factors",
+    "sums_at",
+    "highest",
+    "has_good",
+    "factor_group",
+    "factor_label",
     "remove_front",
     "open_round",
     "make_state",
@@ -81,6 +87,7 @@ class Engine:
         space: dict[str, Any] = {name: v for module in modules for name, v in vars(module).items()}
         space["WEIGHTED"] = bool(problem.weighted)
         space["FULL"] = variant.full
+        space["FACTORED"] = is_factored(problem)
         made: dict[Any, Any] = {}
         for name in NAMES:
             space[name] = _jitted(getattr(problem, name), options, made, mark)
@@ -259,6 +266,8 @@ def _signatures() -> dict[str, Any]:
         "limits": (x, of(longs)),
         "initial": (x, state),
         "groups": (x, state, of(ints)),
+        "labels": (x, i),
+        "rests": (x, state, group, i),
         "cell": (x, state, group),
         "part": (x, i, i),
         "shared": (x, i, out),

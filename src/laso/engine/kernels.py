@@ -24,6 +24,7 @@ from laso.engine.layout import (
     DONE,
     EARLY,
     ENTRIES,
+    EXPANSION,
     FAILED,
     FIRST,
     GENERATED,
@@ -63,6 +64,7 @@ from laso.engine.layout import (
     ROUND_AT,
     ROUND_END,
     ROWS,
+    SAME,
     SCALE,
     SCALES,
     SCORE,
@@ -83,9 +85,9 @@ from laso.engine.layout import (
 TINY = 1e-12  # a hinge below it is rounding, as in laso.updates
 
 # The problem: replaced by the functions of the problem compiled (see laso.engine.problem).
-WEIGHTED = FULL = False
-limits = initial = groups = cell = part = shared = features = allowed = apply = None
-is_goal = is_good = loss = key = signature = None
+WEIGHTED = FULL = FACTORED = False
+limits = initial = groups = labels = rests = cell = part = shared = features = allowed = None
+apply = is_goal = is_good = loss = key = signature = None
 
 # --------------------------------------------------------------------------- the weight table
 
@@ -177,6 +179,8 @@ def sum_cell(x, table, run, wanted):
             below = part(x, at, i)
             i += 1
         add_rows(table, run, shared(x, at, out), cached)
+        if FACTORED:
+            run.tops[at] = highest(cached, labels(x, n_labels))
         stamps[at] = version
         top -= 1
 
@@ -193,6 +197,87 @@ def score_labels(x, state, group, table, run):
     else:
         fill(sums, 0.0)
     add_rows(table, run, features(x, state, group, out), sums)
+
+
+def sums_at(x, state, group, table, run, spare):
+    """The row of run.cells with a group's own sums: its cell if that is all, else a spare row.
+
+    -1 if it has no features.
+    """
+    cells, out = run.cells, run.out
+    at = cell(x, state, group)
+    if at >= 0 and run.stamps[at] != run.meta[VERSION]:
+        sum_cell(x, table, run, at)
+    n = features(x, state, group, out)
+    if n == 0:
+        return at
+    sums = cells[spare]
+    if at >= 0:
+        for label in range(sums.shape[0]):
+            sums[label] = cells[at, label]
+    else:
+        fill(sums, 0.0)
+    add_rows(table, run, n, sums)
+    run.tops[spare] = highest(sums, labels(x, sums.shape[0]))
+    return spare
+
+
+def highest(sums, n):
+    """The highest of the first n; four at a time, since each must wait for the one before."""
+    a = b = c = d = sums[0]
+    for i in range(0, n - 3, 4):
+        a, b = max(a, sums[i]), max(b, sums[i + 1])
+        c, d = max(c, sums[i + 2]), max(d, sums[i + 3])
+    for i in range(n - n % 4, n):
+        a = max(a, sums[i])
+    return max(max(a, b), max(c, d))
+
+
+def score_factors(x, state, group, table, run, least):
+    """Like ``score_labels`` for a group that rests on others, if a label may be above ``least``.
+
+    Else nothing is written, and the answer is False. The others are summed once an expansion.
+    """
+    cells, tops, sums, others, now = run.cells, run.tops, run.sums, run.others, run.meta[EXPANSION]
+    n, own = labels(x, sums.shape[0]), others.shape[0] - 1
+    top = size = 0.0
+    others[own, 0] = -1
+    i, other, at = 0, int(group), SAME
+    while other >= 0:
+        where = own if i == 0 else other
+        if others[where, 0] != now:
+            others[where, 0] = now
+            others[where, 1] = sums_at(x, state, other, table, run, run.stamps.shape[0] + where)
+        row = others[where, 1]
+        if row >= 0:
+            most = tops[row] if at == SAME else float(cells[row, at])
+            top += most
+            size += abs(most)
+        other, at = rests(x, state, group, i)
+        i += 1
+    if top + 1e-6 * size < least:  # with room for rounding
+        return False
+    fill(sums, 0.0)
+    i, other, at = 0, own, SAME
+    while other >= 0:
+        row = others[other, 1]
+        if row >= 0 and at == SAME:
+            for label in range(n):
+                sums[label] += cells[row, label]
+        elif row >= 0:
+            for label in range(n):
+                sums[label] += cells[row, at]
+        other, at = rests(x, state, group, i)
+        i += 1
+    return True
+
+
+def has_good(x, y, state, group, n):
+    """Is one of n labels good?"""
+    found = False
+    for label in range(n):
+        found |= is_good(x, y, state, group, label)
+    return found
 
 
 def begin_features(run, at):
@@ -220,21 +305,42 @@ def next_features(x, state, group, table, run):
     return shortened(run.out.keys, n, table.ints[BITS])
 
 
+def factor_group(x, state, group, i):
+    """The group of the i-th factor of a step: its own, then those it rests on; -1: no more."""
+    return group if i == 0 else rests(x, state, group, i - 1)[0]
+
+
+def factor_label(x, state, group, label, i):
+    """The label of the i-th factor of a step."""
+    at = SAME if i == 0 else rests(x, state, group, i - 1)[1]
+    return label if at == SAME else at
+
+
 def step_score(x, state, group, label, table, run):
-    """w . phi of one step."""
-    slots, v, keys, values = table.slots, table.v, run.out.keys, run.out.values
-    total = 0.0
-    begin_features(run, cell(x, state, group))
-    n = next_features(x, state, group, table, run)
-    while n >= 0:
-        for f in range(n):
-            row = find(slots, keys[f])
-            if row >= 0:
-                if WEIGHTED:
-                    total += v[row, label] * values[f]
-                else:
-                    total += v[row, label]
-        n = next_features(x, state, group, table, run)
+    """w . phi of one step; memory is on its way as in ``add_rows``."""
+    slots, v, keys, values, rows = table.slots, table.v, run.out.keys, run.out.values, run.rows
+    mask, total = slots.shape[0] - 1, 0.0
+    i, part_of = 0, factor_group(x, state, group, 0)
+    while part_of >= 0:
+        at, one = factor_label(x, state, group, label, i), 0.0
+        begin_features(run, cell(x, state, part_of))
+        n = next_features(x, state, part_of, table, run)
+        while n >= 0:
+            for f in range(n):
+                prefetch(slots, keys[f] & mask)
+            for f in range(n):
+                rows[f] = find(slots, keys[f])
+                prefetch(v[:, at], max(rows[f], 0))
+            for f in range(n):
+                if rows[f] >= 0:
+                    if WEIGHTED:
+                        one += v[rows[f], at] * values[f]
+                    else:
+                        one += v[rows[f], at]
+            n = next_features(x, state, part_of, table, run)
+        total += one
+        i += 1
+        part_of = factor_group(x, state, group, i)
     return table.reals[SCALE] * total
 
 
@@ -434,10 +540,21 @@ def expand(x, y, table, run, options, node):
     was_good, knows = ints[node, GOOD] > 0, meta[KNOWS]
     at = 0 if ranked else ints[node, DEPTH] + 1
     bar_at, bar = at, bar_of(lists, reals, width, at)
+    n_labels = labels(x, sums.shape[0])
+    meta[EXPANSION] += FACTORED
     for i in range(groups(x, state, chosen)):
         group = chosen[i]
-        score_labels(x, state, group, table, run)
-        for label in range(sums.shape[0]):
+        if FACTORED:
+            least = -math.inf
+            if not options.keyed or ranked:  # else labels may have lists of their own
+                least = (bar - g - 1e-9 * (abs(bar) + abs(g))) / scale
+            if was_good and has_good(x, y, state, group, n_labels):
+                least = -math.inf
+            if not score_factors(x, state, group, table, run, least):
+                continue
+        else:
+            score_labels(x, state, group, table, run)
+        for label in range(n_labels):
             new_g = g + scale * sums[label]
             good = was_good and is_good(x, y, state, group, label)
             score = new_g - margin if good else new_g
@@ -558,7 +675,7 @@ def learn_one(x, y, table, run, options):
 
 def successors(x, run, node):
     """At most so many nodes does expanding a node make."""
-    return groups(x, run.states[node], run.groups) * run.sums.shape[0]
+    return groups(x, run.states[node], run.groups) * labels(x, run.sums.shape[0])
 
 
 def learn_full(x, y, table, run, options):
@@ -614,8 +731,8 @@ def siblings(x, y, table, run, options, node):
         state = states[parent]
         for gi in range(groups(x, state, chosen)):
             group = chosen[gi]
-            for label in range(run.sums.shape[0]):
-                if not (allowed(x, state, group, label) and is_good(x, y, state, group, label)):
+            for label in range(labels(x, run.sums.shape[0])):
+                if not (is_good(x, y, state, group, label) and allowed(x, state, group, label)):
                     continue
                 child = new_node(run)
                 if child < 0:
@@ -772,22 +889,38 @@ def unshared(run, side, n, terms, n_steps):
 
 
 def find_cells(x, run, n_steps, two):
-    """scratch[CELL] <- the cells of the steps in scratch[PATH], -1 where steps cancel.
+    """Write to scratch[CELL] the cells of all factors of the steps; False if there is no room.
 
-    Where ``two`` paths are compared, steps at one cell and with one label have its features in
-    common: most of those that the paths take after they have parted.
+    Where ``two`` paths are compared, factors of one cell and label cancel, if they are on either
+    path: most of those after the paths have parted. They are left out.
     """
     ints, steps, cells, owners = run.ints, run.scratch[PATH], run.scratch[CELL], run.owners
+    k = 0
     for i in range(n_steps):
         node = steps[i]
-        at = cell(x, run.states[ints[node, PARENT]], ints[node, GROUP])
-        cells[i] = at
-        if two and at >= 0:
-            j = owners[at]
-            owners[at] = i
-            same = 0 <= j < i and cells[j] == at and ints[steps[j], LABEL] == ints[node, LABEL]
-            if same and run.reals[node, MASS] != run.reals[steps[j], MASS]:
-                cells[i] = cells[j] = -1
+        state, group, label = run.states[ints[node, PARENT]], ints[node, GROUP], ints[node, LABEL]
+        j, part_of = 0, factor_group(x, state, group, 0)
+        while part_of >= 0:
+            if k == cells.shape[0]:
+                return False
+            at, code = cell(x, state, part_of), -1
+            if at >= 0:
+                code = at * run.sums.shape[0] + factor_label(x, state, group, label, j)
+                code = 2 * code + (run.reals[node, MASS] > 0.0)
+                before = owners[at]
+                owners[at] = k
+                if two and 0 <= before < k and cells[before] == code ^ 1:
+                    cells[before] = code = -1
+            cells[k] = code
+            j, k = j + 1, k + 1
+            part_of = factor_group(x, state, group, j)
+    return True
+
+
+def cell_of(run, k):
+    """The k-th of the cells that ``find_cells`` found, -1: none, or it is left out."""
+    code = run.scratch[CELL, k]
+    return code // (2 * run.sums.shape[0]) if code >= 0 else -1
 
 
 def combine(x, table, run, options, n_sibs, n_wrong):
@@ -801,29 +934,42 @@ def combine(x, table, run, options, n_sibs, n_wrong):
         n_steps = unshared(run, WRONG, n_wrong, terms, n_steps)
     if n_steps < 0:
         return MORE_SCRATCH
-    find_cells(x, run, n_steps, terms == 2)
+    if not find_cells(x, run, n_steps, terms == 2):
+        return MORE_SCRATCH
     slots, rows, mark, keys = table.slots, table.ints, table.mark, run.out.keys
-    run.meta[ENTRIES] = 0
+    run.meta[ENTRIES] = k = 0
     for i in range(n_steps):
         node = run.scratch[PATH, i]
         label, mass = run.ints[node, LABEL], run.reals[node, MASS]
         state, group = run.states[run.ints[node, PARENT]], run.ints[node, GROUP]
-        begin_features(run, run.scratch[CELL, i])
-        n = next_features(x, state, group, table, run)
-        while n >= 0:
-            status = DONE
-            if run.meta[ENTRIES] + n > run.values.shape[0]:
-                status = MORE_ENTRIES
-            elif rows[ROWS] + n > table.v.shape[0] or 2 * (rows[ROWS] + n) > slots.shape[0]:
-                status = MORE_ROWS
-            if status != DONE:
-                for e in range(run.meta[ENTRIES]):
-                    mark[run.delta[e, 0]] = -1
-                return status
-            for f in range(n):
-                value = run.out.values[f] if WEIGHTED else 1.0
-                add_entry(mark, run, row_of(slots, rows, keys[f]), label, mass * value)
-            n = next_features(x, state, group, table, run)
+        j, part_of = 0, factor_group(x, state, group, 0)
+        while part_of >= 0:
+            at = factor_label(x, state, group, label, j)
+            begin_features(run, cell_of(run, k))
+            n = next_features(x, state, part_of, table, run)
+            while n >= 0:
+                status = DONE
+                if run.meta[ENTRIES] + n > run.values.shape[0]:
+                    status = MORE_ENTRIES
+                elif rows[ROWS] + n > table.v.shape[0] or 2 * (rows[ROWS] + n) > slots.shape[0]:
+                    status = MORE_ROWS
+                if status != DONE:
+                    for e in range(run.meta[ENTRIES]):
+                        mark[run.delta[e, 0]] = -1
+                    return status
+                for f in range(n):
+                    prefetch(slots, keys[f] & (slots.shape[0] - 1))
+                for f in range(n):
+                    run.rows[f] = row_of(slots, rows, keys[f])
+                    prefetch(mark, run.rows[f])
+                    prefetch(table.v[:, at], run.rows[f])
+                    prefetch(table.u[:, at], run.rows[f])
+                for f in range(n):
+                    value = run.out.values[f] if WEIGHTED else 1.0
+                    add_entry(mark, run, run.rows[f], at, mass * value)
+                n = next_features(x, state, part_of, table, run)
+            j, k = j + 1, k + 1
+            part_of = factor_group(x, state, group, j)
     return DONE
 
 

@@ -68,9 +68,11 @@ class Run(NamedTuple):
     out: Out
     rows: Array  # int64, beside out: the rows of the features that have one
     sums: Array  # like the weights (labels,)
-    cells: Array  # like the weights (cells, labels)
+    cells: Array  # like the weights (cells + others + 1, labels): also groups that have no cell
+    tops: Array  # float64, beside cells: the highest sum of a label that operators have
     stamps: Array  # int64 (cells,): the version at which a cell was summed
     owners: Array  # int64 (cells,): the step of an update that was last seen there
+    others: Array  # int64 (others + 1, 2): the expansion in which one was summed, and its row
     stack: Array  # int64 (cells + 1, 2): cells on the way down to their parts, and the next part
     meta: Array  # int64: NODES ... PENDING
     delta: Array  # int64 (entries, 3): row, label, next entry of the row
@@ -98,8 +100,9 @@ HELD, OFFERED, BEST, BEST_GOOD, FIRST = range(5)
     GENERATED,
     KNOWS,
     TOP,
+    EXPANSION,
     META,
-) = range(15)
+) = range(16)
 LAST_FEATURES, NO_FEATURES = -1, -2  # values of TOP when the stack is empty
 
 
@@ -125,7 +128,9 @@ UNIFORM, LOSS_PROPORTIONAL, WORST = range(3)
 LASO, EARLY, STANDARD, MAX_VIOLATION = range(4)
 UNKNOWN_Y, KNOWN_Y, ONLY_GOOD = range(3)  # what a search knows of the output wanted
 
-STATE_SIZE, MAX_GROUPS, MAX_FEATURES, CELLS, STEPS = range(5)  # what limits(x, out) writes
+# What limits(x, out) writes, and how many they are.
+STATE_SIZE, MAX_GROUPS, MAX_FEATURES, CELLS, STEPS, OTHERS, LIMITS = range(7)
+SAME = -1  # of a group that another rests on: the label is that of the step
 
 # How a call ended.
 DONE, UNREACHABLE, FAILED, MORE_NODES, MORE_ROWS, MORE_ENTRIES, MORE_SCRATCH = range(7)

@@ -13,7 +13,7 @@ import numpy as np
 from laso.engine import layout as at
 from laso.engine.compile import Kernels, compiled
 from laso.engine.layout import Array, Corpus, Options, Out, Run, Table
-from laso.engine.problem import CompiledProblem
+from laso.engine.problem import CompiledProblem, is_factored
 from laso.errors import SearchFailed, Unreachable
 
 SOME = 10_000  # rows to work on at a time
@@ -130,12 +130,13 @@ class Machine:
 
     def new_run(self, corpus: Corpus, order: Array, table: Table) -> Run:
         """Working space for the largest of the inputs named."""
-        most = np.ones(5, np.int64)
-        self.kernels("largest", corpus, order, most, np.zeros(5, np.int64))
+        most = np.ones(at.LIMITS, np.int64)
+        self.kernels("largest", corpus, order, most, np.zeros(at.LIMITS, np.int64))
         width = self.options.width
         rounds = int(most[at.STEPS]) + 2
         nodes = 2 * rounds * (width + 1) + 16
         n_labels, dtype = table.v.shape[1], table.v.dtype
+        others = most[at.OTHERS] + 1 if is_factored(self.problem) else 0
         run = Run(
             np.zeros((nodes, most[at.STATE_SIZE]), np.int32),
             np.zeros((nodes, 9), np.int64),
@@ -145,9 +146,11 @@ class Machine:
             Out(np.zeros(most[at.MAX_FEATURES], np.int64), np.ones(most[at.MAX_FEATURES])),
             np.zeros(most[at.MAX_FEATURES], np.int64),
             np.zeros(n_labels, dtype),
-            np.zeros((most[at.CELLS], n_labels), dtype),
+            np.zeros((most[at.CELLS] + others, n_labels), dtype),
+            np.zeros(most[at.CELLS] + others),
             np.zeros(most[at.CELLS], np.int64),
             np.zeros(most[at.CELLS], np.int64),
+            np.zeros((others, 2), np.int64),
             np.zeros((most[at.CELLS] + 1, 2), np.int64),
             np.zeros(at.META, np.int64),
             np.zeros((1 << 10, 3), np.int64),

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from laso.engine.layout import SAME
+
 NAMES = (
     "limits",
     "initial",
     "groups",
+    "labels",
+    "rests",
     "cell",
     "part",
     "shared",
@@ -36,6 +40,11 @@ class CompiledProblem:
     What many steps have in common goes into cells: the sum over a cell is that of its own features
     and of its parts, computed once for an input while the weights stay as they are.
 
+    Where a step makes several decisions at once, groups rest on others: ``rests`` names groups
+    whose features its steps have too, each with a label of its own. Their sums are computed once a
+    state, and a group is passed over if they tell that none of its steps is good enough for the
+    queue, so that a product of many labels costs little more than its factors.
+
     ``is_good`` and ``key`` are asked before ``allowed``, so they must bear steps that are not.
 
     ``weighted`` says that ``features`` and ``shared`` write values beside their keys.
@@ -48,7 +57,8 @@ class CompiledProblem:
         """Write STATE_SIZE, MAX_GROUPS, MAX_FEATURES, CELLS, STEPS: what may be needed for x.
 
         MAX_FEATURES bounds what one call of ``shared`` or ``features`` writes, STEPS the length of
-        a path, and the key if there is one.
+        a path, and the key if there is one. OTHERS may follow: how many groups there are to rest
+        on. They have the numbers below it, and those that ``groups`` writes begin there.
         """
         raise NotImplementedError
 
@@ -62,6 +72,19 @@ class CompiledProblem:
         """Write the groups that apply; how many. By default there is one, 0."""
         out[0] = 0
         return 1
+
+    @staticmethod
+    def labels(x: Any, width: int) -> int:
+        """How many labels operators have; by default as many as a row of weights is wide."""
+        return width
+
+    @staticmethod
+    def rests(x: Any, state: Any, group: int, i: int) -> tuple[int, int]:
+        """The i-th group (below OTHERS) whose features a step has too, and with which label.
+
+        SAME stands for the label of the step; a group of -1: no more.
+        """
+        return -1, SAME
 
     @staticmethod
     def cell(x: Any, state: Any, group: int) -> int:
@@ -119,3 +142,8 @@ class CompiledProblem:
     def signature(x: Any, state: Any, group: int, label: int) -> int:
         """States of equal key and signature have the same future: exact search may join them."""
         return -1
+
+
+def is_factored(problem: type[CompiledProblem]) -> bool:
+    """Do its groups rest on others?"""
+    return problem.rests is not CompiledProblem.rests

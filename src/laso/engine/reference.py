@@ -44,7 +44,7 @@ class Reference(Problem):
         self.hash_bits = hash_bits
 
     def _limits(self, x: Input) -> Array:
-        limits = np.zeros(5, np.int64)
+        limits = np.zeros(at.LIMITS, np.int64)
         self.problem.limits(x, limits)
         return np.maximum(limits, 1)
 
@@ -60,7 +60,7 @@ class Reference(Problem):
         row = self._row(state)
         groups = np.zeros(self._limits(x)[at.MAX_GROUPS], np.int32)
         for i in range(self.problem.groups(x, row, groups)):
-            for label in range(self.n_labels):
+            for label in range(self.problem.labels(x, self.n_labels)):
                 if self.problem.allowed(x, row, int(groups[i]), label):
                     yield int(groups[i]), label
 
@@ -80,20 +80,30 @@ class Reference(Problem):
         return bool(self.problem.is_goal(x, self._row(state)))
 
     def features(self, x: Input, state: State, operator: Operator) -> dict[Any, float]:
-        row, (group, label) = self._row(state), operator
+        row = self._row(state)
         out = Out(*(np.ones(self._limits(x)[at.MAX_FEATURES], t) for t in (np.int64, np.float64)))
         vector: dict[Any, float] = {}
 
-        def add(n: int) -> None:
+        def add(n: int, label: int) -> None:
             for key, value in zip(out.keys[:n].tolist(), out.values[:n].tolist(), strict=True):
                 if self.hash_bits:
                     key &= (1 << self.hash_bits) - 1
                 vector[key, label] = vector.get((key, label), 0.0) + value
 
-        for cell in self._cells(x, int(self.problem.cell(x, row, group))):
-            add(self.problem.shared(x, cell, out))
-        add(self.problem.features(x, row, group, out))
+        for group, label in self._factors(x, row, operator):
+            for cell in self._cells(x, int(self.problem.cell(x, row, group))):
+                add(self.problem.shared(x, cell, out), label)
+            add(self.problem.features(x, row, group, out), label)
         return vector
+
+    def _factors(self, x: Input, row: Array, operator: Operator) -> Iterator[Operator]:
+        """The step itself, then those whose features it has too."""
+        yield operator
+        for i in count():
+            group, label = self.problem.rests(x, row, operator[0], i)
+            if group < 0:
+                return
+            yield int(group), operator[1] if label == at.SAME else int(label)
 
     def _cells(self, x: Input, cell: int) -> Iterator[int]:
         """The parts of a cell, all the way down, then the cell."""

@@ -5,6 +5,7 @@
 
 from laso.estimators.base import SequenceEstimator, Size
 from laso.estimators.chunker import Chunker
+from laso.estimators.joint import JointTagger
 from laso.estimators.tagger import Tagger, quality
 
-__all__ = ["Chunker", "SequenceEstimator", "Size", "Tagger", "quality"]
+__all__ = ["Chunker", "JointTagger", "SequenceEstimator", "Size", "Tagger", "quality"]

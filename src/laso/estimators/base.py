@@ -330,7 +330,7 @@ class SequenceEstimator(Estimator):
         self.facts_ = self._facts(data, answers)
         self.encoder_ = self._encoder(templates, names, tuple(labels), width)
         self.encoder_.grow(data)
-        self.classes_ = np.array(labels, dtype=object)
+        self.classes_ = np.array(self.encoder_.labels, dtype=object)
         margin = self._margin()
         table = new_table(len(labels), margin=margin, dtype=self.dtype, hash_bits=self.hash_bits)
         self.training_ = Training(table)

@@ -124,9 +124,7 @@ class Tagger(SequenceEstimator):
     def _constraints(self, labels: Sequence[str]) -> tagging.Constraints | None:
         if self.constraints is None:
             return None
-        if isinstance(self.constraints, str):
-            return (tagging.bio if self.constraints == "BIO" else tagging.iobes)(labels)
-        return tagging.table(labels, self.constraints)
+        return tagging.constraints(labels, self.constraints)
 
     def _corpus(self, data: Data, answers: Column | None) -> Corpus:
         if answers is None:

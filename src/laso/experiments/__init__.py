@@ -1,6 +1,7 @@
 """The paper's tables, re-run: ``laso reproduce table1``.
 
-    table1     one experiment: plain data, and what its report says
+    table1 ... each an experiment: plain data, and what its report says
+    joint      what table2, table3, updates and theorem4 have in common
     runner     any experiment: choose settings on held-out data, run jobs, keep results, go on
     worker     one job in a fresh process
     report     means and spreads, claims, tables
@@ -10,5 +11,6 @@
 A new experiment is one more module with an ``EXPERIMENT``, named here.
 """
 
-EXPERIMENTS = {"table1": "laso.experiments.table1"}
+NAMES = ("table1", "table2", "table3", "updates", "theorem4")
+EXPERIMENTS = {name: f"laso.experiments.{name}" for name in NAMES}
 """The module of each experiment."""

@@ -51,6 +51,12 @@ def written(work: Path, name: str, train: list[Sentence], test: list[Sentence]) 
     return result
 
 
+def first(given: Files, work: Path, n: int) -> Files:
+    """The first sentences of the training data, to train and to test on."""
+    sentences = read_columns(given.train)[:n]
+    return written(work, "first", sentences, sentences)
+
+
 def few(path: Path, work: Path) -> Path:
     """A file with the first sentences of a file: enough to have code compiled or loaded."""
     result = work / "few.txt"

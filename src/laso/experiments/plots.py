@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from laso.experiments.report import groups, sample, title
 matplotlib.rcParams["svg.hashsalt"] = "laso"
 matplotlib.rcParams["svg.fonttype"] = "none"  # text as text: a change of a name is a small change
 
-__all__ = ["curves", "pyplot", "saved", "times"]
+__all__ = ["curves", "heat", "pyplot", "saved", "times"]
 
 
 def times(results: list[Row], path: Path) -> Path:
@@ -36,14 +37,36 @@ def times(results: list[Row], path: Path) -> Path:
     return saved(figure, path)
 
 
-def curves(results: list[Row], path: Path) -> Path:
-    """F on held-out data after each epoch, of each row with the settings chosen."""
+def curves(results: list[Row], path: Path, scored: str = "F") -> Path:
+    """The score on held-out data after each epoch, of each row with the settings chosen."""
     figure, panels = _panels(results)
     for axis, rows in panels:
         for name, curve in {row["row"]: row["held_out"] for row in rows}.items():
             axis.plot(range(1, len(curve) + 1), curve, label=name)
-        axis.set(xlabel="epoch", ylabel="F on held-out data")
+        axis.set(xlabel="epoch", ylabel=f"{scored} on held-out data")
         axis.legend(fontsize=7)
+    return saved(figure, path)
+
+
+def heat(
+    tables: Mapping[str, Mapping[tuple[int, int], float]], beams: Sequence[int], path: Path
+) -> Path:
+    """F for each beam of training and of decoding, as colours with their numbers."""
+    figure, axes = pyplot.subplots(1, len(tables), figsize=(5 * len(tables), 5), squeeze=False)
+    low = min(min(cells.values()) for cells in tables.values())
+    high = max(max(cells.values()) for cells in tables.values())
+    for axis, (says, cells) in zip(axes[0], tables.items(), strict=True):
+        rows = [[cells.get((b, c), float("nan")) for c in beams] for b in beams]
+        axis.imshow(rows, vmin=low, vmax=high, cmap="viridis")
+        for i, row in enumerate(rows):
+            for j, f in enumerate(row):
+                dark = f < (low + high) / 2
+                text = f"{f:.1f}" if f == f else ""
+                axis.text(j, i, text, ha="center", va="center", color="w" if dark else "k")
+        axis.set_title(says, fontsize=9)
+        axis.set(xlabel="beam of decoding", ylabel="beam of training")
+        axis.set_xticks(range(len(beams)), beams)
+        axis.set_yticks(range(len(beams)), beams)
     return saved(figure, path)
 
 

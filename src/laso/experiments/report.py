@@ -155,10 +155,10 @@ def circumstances(results: list[Row]) -> str:
     return text
 
 
-def choices(chosen: dict[str, Row]) -> str:
+def choices(chosen: dict[str, Row], scored: str = "F") -> str:
     """A table of the settings chosen on held-out data."""
     return table(
-        ["row, features, resources", "settings", "held-out F", "trials"],
+        ["row, features, resources", "settings", f"held-out {scored}", "trials"],
         (
             [name, described(entry["settings"]), f"{entry['f']:.2f}", str(len(entry["trials"]))]
             for name, entry in chosen.items()

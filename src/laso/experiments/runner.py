@@ -54,9 +54,12 @@ class Experiment:
     """One table of the paper, as plain data and three functions.
 
     ``estimator`` imports the class; ``tested`` gives the measures of a fitted one on a test file;
-    ``report`` writes the files of the report from results and choices, and names them. ``shown``
-    are the measures to print, with their digits. ``epochs`` is the most that a choice tries,
-    ``patience`` how many it waits for a better held-out score.
+    or, as ``parts``, a list of them, of which each becomes a result. ``report`` writes the files of
+    the report from results and choices, and names them. ``shown`` are the measures to print, with
+    their digits. ``epochs`` is the most that a choice tries, ``patience`` how many it waits for a
+    better held-out score, which is what ``scored`` says. ``chosen_by`` is another experiment with
+    the same rows, whose choices count. With ``sentences``, so many are trained and tested on, and
+    nothing is chosen. ``seeds`` is how many there are unless told.
     """
 
     name: str
@@ -68,6 +71,10 @@ class Experiment:
     features: tuple[str, ...] = ("paper", "rich")
     epochs: int = 20
     patience: int = 4
+    scored: str = "F"
+    chosen_by: str = ""
+    sentences: int = 0
+    seeds: int = 3
 
 
 @dataclass(frozen=True)
@@ -187,8 +194,12 @@ class Lab:
 
     def choices(self) -> dict[str, Row]:
         """All choices of this experiment so far, by their names."""
-        found: dict[str, Row] = (load(self.choices_file) or {}).get(self.experiment.name, {})
+        found: dict[str, Row] = (load(self.choices_file) or {}).get(self._chosen_by, {})
         return found
+
+    @property
+    def _chosen_by(self) -> str:
+        return self.experiment.chosen_by or self.experiment.name
 
     def results_of(self, request: Request) -> list[Row]:
         """The results that answer a request, in the order of the table, then of the seeds."""
@@ -204,11 +215,13 @@ class Lab:
     def run(self, request: Request) -> list[Row]:
         """Do what is missing, and answer with the results asked for."""
         unchosen = [row for row in request.rows if not self._choice(request, row)]
-        if request.again:
+        if request.again and not self.experiment.sentences:
             unchosen = list(request.rows)
         missing = self._missing(request)
         if missing:
             whole = corpus.files(request.corpus, self._work, quick=request.quick)
+            if self.experiment.sentences:
+                whole = corpus.first(whole, self._work, self.experiment.sentences)
             held_out = corpus.held_out(whole, self._work)
             for row, _ in missing:
                 self._pace.expect(row, 1)
@@ -288,6 +301,11 @@ class Lab:
 
     def _choice(self, request: Request, row: str) -> Row | None:
         """The finished choice for a row, if it was made on the same data."""
+        if self.experiment.sentences:
+            settings = dict(self.experiment.rows[row].settings)
+            if request.quick:
+                settings["epochs"] = QUICK_EPOCHS
+            return {"settings": settings, "held_out": []}
         entry = self.choices().get(choice_name(request.facts(row)))
         finished = entry and "settings" in entry and entry["corpus"] == request.facts(row)["corpus"]
         return entry if finished else None
@@ -310,7 +328,8 @@ class Lab:
             trial = {"settings": settings, **self._trial(request, row, settings, files)}
             trials.append(trial)
             self._keep_choice(name, entry)
-            self._told(f"{row}, {described(settings)}: held-out F {trial['f']:.2f}")
+            scored = f"held-out {self.experiment.scored} {trial['f']:.2f}"
+            self._told(f"{row}, {described(settings)}: {scored}")
             return float(trial["f"])
 
         with self._going_on(f"choosing for {row}"):
@@ -345,7 +364,7 @@ class Lab:
 
     def _keep_choice(self, name: str, entry: Row) -> None:
         with self._lock:
-            mine = {self.experiment.name: self.choices() | {name: entry}}
+            mine = {self._chosen_by: self.choices() | {name: entry}}
             save(self.choices_file, (load(self.choices_file) or {}) | mine)
 
     # ----------------------------------------------------------------------- measuring
@@ -371,20 +390,20 @@ class Lab:
             self._prepare(request, row, choice["settings"], files)
             job = self._given(request, row, choice["settings"], seed)
             result = self._job(row, label, job | {"train": files.train, "test": files.test})
-            kept = {
-                **request.facts(row),
-                "seed": seed,
-                **result,
+            facts = {**request.facts(row), "seed": seed}
+            parts = result.pop("parts", [{}])
+            circumstances = {
                 "settings": choice["settings"],
                 "held_out": choice["held_out"],
                 "versions": versions(PACKAGES),
                 "machine": machine(),
                 "jobs": self.jobs,
             }
+            kept = [{**facts, **result, **part, **circumstances} for part in parts]
             with self._lock:
-                others = [old for old in self.all_results() if _name(old) != _name(kept)]
-                save(self.results_file, sorted([*others, kept], key=self._place))
-                self._told(f"{label}: {self._shown(result)}")
+                others = [old for old in self.all_results() if _name(old) != _name(facts)]
+                save(self.results_file, sorted([*others, *kept], key=self._place))
+                self._told(f"{label}: {self._shown(kept[-1])}")
 
     def _place(self, row: Row) -> tuple[Any, ...]:
         """Where a result stands in its file: in the order of the table."""

@@ -74,9 +74,8 @@ def done(job: Row) -> Row:
 
 
 def parameters(settings: Settings) -> dict[str, Any]:
-    """What plain settings are to an estimator: queue, update and strategy as objects."""
+    """What plain settings are to an estimator: update and strategy as objects, a beam's width."""
     import laso
-    from laso.queues import own_key
 
     def named(setting: str, allowed: tuple[str, ...], default: str) -> Any:
         value = left.pop(setting, default)
@@ -97,7 +96,7 @@ def parameters(settings: Settings) -> dict[str, Any]:
     if unknown:
         raise LasoError(f"{settings['update']} has no setting {', '.join(sorted(unknown))}")
     return {
-        "queue": laso.exact() if queue == "exact" else laso.beam(queue, key=own_key),
+        "queue": laso.exact() if queue == "exact" else queue,
         "update": update(**left),
         "strategy": strategy,
         "epochs": epochs,

@@ -20,7 +20,7 @@ from laso.engine.layout import Array, Corpus
 from laso.errors import BadData, BadTemplate
 from laso.features.base import computed
 from laso.features.inputs import Column, Columns, Data, Factor, Features, place, short, string_keys
-from laso.features.templates import LABEL, Template
+from laso.features.templates import LABEL, Atom, Template
 from laso.tasks.tagging import LABEL_ATOM, UNKNOWN, Constraints, Program, make_spec
 
 MOST_FEATURES = 2**31 - 1  # items are 32 bits wide
@@ -72,10 +72,14 @@ class Encoder:
         for template in self.templates:
             self._check_template(template)
             for atom in template.atoms:
-                if atom.is_column:
+                if self._is_input(atom):
                     column = self._column(template, atom.column)
                     self.vocabularies.setdefault(column, {})
                     self.views.setdefault((column, atom.bases), View(column, atom.bases))
+
+    def _is_input(self, atom: Atom) -> bool:
+        """Is it about a column of the input?"""
+        return atom.is_column
 
     def _check_template(self, template: Template) -> None:
         for atom in template.atoms:

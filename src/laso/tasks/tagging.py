@@ -286,6 +286,15 @@ def table(labels: Sequence[str], given: Mapping[str | None, Sequence[str | None]
     return Constraints(follow, end)
 
 
+def constraints(
+    labels: Sequence[str], given: str | Mapping[str | None, Sequence[str | None]]
+) -> Constraints:
+    """Constraints as users give them: "BIO", "IOBES" or a table."""
+    if isinstance(given, str):
+        return (bio if given == "BIO" else iobes)(labels)
+    return table(labels, given)
+
+
 def make_spec(
     n_labels: int,
     templates: Program,

@@ -1,0 +1,244 @@
+"""Several layers of labels at once: a label of each for every token (section 4.2)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from laso.engine.layout import Array, Corpus
+from laso.errors import BadData, BadModel
+from laso.estimators.base import SequenceEstimator, by_sentence
+from laso.features import encode
+from laso.features.encode import Encoder
+from laso.features.inputs import Column, Columns, Data, Features, labels_of, place, read_input
+from laso.features.layer_sets import FEATURE_SETS
+from laso.features.layers import JointEncoder, layer_labels, row_labels
+from laso.features.templates import BIAS, LABEL, LENGTH, Template
+from laso.learn import laso
+from laso.queues import MakeQueue
+from laso.tasks import tagging
+from laso.tasks.joint import Joint
+from laso.training import Rule, Strategy
+from laso.updates import perceptron, worst
+
+Labels = list[list[tuple[str, ...]]]
+Table = Mapping[str | None, Sequence[str | None]]
+
+
+class JointTagger(SequenceEstimator):
+    """Gives the tokens of sentences a label of each layer; all are chosen together.
+
+    layers       the names of the layers; the last columns of the data, in this order, hold them
+    features     "rich" (see laso.features.layer_sets), or templates of your own
+    resources    word lists, clusters ... for "rich" (see laso.features.lists)
+    constraints  for a layer "BIO", "IOBES", or for each label those that may follow it (None: both
+                 ends), as in {"chunk": "BIO"}
+    between      for two layers, which labels of the second go with each of the first, as in
+                 {"pos": {"chunk": {"NN": ["B-NP", "I-NP"]}}}; labels not named go with any
+    queue        the width of a beam whose rounds are words; or beam(5), bounded_best_first(5) ...
+    update       None: perceptron(weighting=worst, margin=1.0)
+
+    The other parameters are those of Tagger. Labels are tuples, one label for each layer. The score
+    is the tokens whose labels are all right.
+    """
+
+    task = "joint"
+
+    encoder_: JointEncoder
+
+    def __init__(
+        self,
+        *,
+        layers: Sequence[str],
+        features: str | Sequence[str | Template] = "rich",
+        resources: Sequence[str] = (),
+        constraints: Mapping[str, str | Table] | None = None,
+        between: Mapping[str, Mapping[str, Mapping[str, Sequence[str]]]] | None = None,
+        columns: Sequence[str] | None = None,
+        queue: int | MakeQueue = 10,
+        update: Rule | None = None,
+        strategy: Strategy = laso,
+        epochs: int = 10,
+        seed: int | None = 0,
+        held_out: float | None = None,
+        patience: int | None = None,
+        average: bool | None = None,
+        hash_bits: int = 0,
+        threads: int | None = None,
+        dtype: str = "float32",
+    ):
+        super().__init__(
+            columns=columns,
+            queue=queue,
+            update=update,
+            strategy=strategy,
+            epochs=epochs,
+            seed=seed,
+            held_out=held_out,
+            patience=patience,
+            average=average,
+            hash_bits=hash_bits,
+            threads=threads,
+            dtype=dtype,
+        )
+        self.layers = layers
+        self.features = features
+        self.resources = resources
+        self.constraints = constraints
+        self.between = between
+
+    # ----------------------------------------------------------------------- what the base asks
+
+    def _problem(self, weighted: bool) -> type[Joint]:
+        return Joint
+
+    def _rule(self) -> Rule:
+        return perceptron(weighting=worst, margin=1.0) if self.update is None else self.update
+
+    def _checks(self) -> list[tuple[str, bool, str]]:
+        layers = [] if isinstance(self.layers, str) else list(self.layers)
+        named = all(isinstance(each, str) and _NAME.fullmatch(each) for each in layers)
+        distinct = len(set(layers)) == len(layers) > 1 and not set(layers) & {LABEL, BIAS, LENGTH}
+        rules = {} if self.constraints is None else self.constraints
+        known = isinstance(rules, Mapping) and all(
+            layer in layers and (rule in ("BIO", "IOBES") or isinstance(rule, Mapping))
+            for layer, rule in rules.items()
+        )
+        pairs = {} if self.between is None else self.between
+        two = isinstance(pairs, Mapping) and all(
+            {a, b} <= set(layers) and a != b for a, others in pairs.items() for b in others
+        )
+        return [
+            *super()._checks(),
+            ("layers", named and distinct, "two or more names of letters, digits and _"),
+            ("constraints", known, "None, or for a layer 'BIO', 'IOBES' or a table"),
+            ("between", two, "None, or for a layer and another a table"),
+            ("resources", not isinstance(self.resources, str), "a list of names or paths"),
+        ]
+
+    def _names(self, n: int) -> tuple[str, ...]:
+        names = super()._names(n)
+        for name in names:
+            if name in self.layers:
+                raise ValueError(
+                    f"found the name {name!r} for a column and for a layer, expected another: "
+                    "columns=[...] names those that are no layers"
+                )
+        return names
+
+    def _read(self, X: Any, y: Any) -> tuple[Data, list[Column]]:
+        data = read_input(X)
+        n = len(self.layers)
+        if isinstance(data, Features):
+            raise BadData("found tokens with features of their own, expected words or columns")
+        if not data.lengths.sum():
+            raise BadData("found no token to learn from, expected at least one")
+        if y is None:
+            if len(data.columns) <= n:
+                raise BadData(
+                    f"found {len(data.columns)} columns, expected more than {n}, of which the last "
+                    f"are {', '.join(self.layers)}; or y"
+                )
+            return self._split(data)
+        tokens = labels_of(y, data.lengths)
+        for i, token in enumerate(tokens):
+            if not isinstance(token, (tuple, list)) or len(token) != n:
+                raise BadData(
+                    f"{place(data.lengths, i)}: found {token!r}, expected {n} labels: "
+                    f"{', '.join(self.layers)}"
+                )
+        return data, [list(column) for column in zip(*tokens, strict=True)]
+
+    def _split(self, data: Columns) -> tuple[Columns, list[Column]]:
+        n = len(self.layers)
+        return Columns(data.lengths, data.columns[:-n]), data.columns[-n:]
+
+    def _inputs(self, data: Data) -> Data:
+        n = len(self.encoder_.names) + len(self.layers)
+        if isinstance(data, Columns) and len(data.columns) == n:
+            return self._split(data)[0]
+        return data
+
+    def _labels(self, data: Data, answers: list[Column]) -> list[str]:
+        return row_labels(
+            {
+                layer: encode.distinct_labels(column, data.lengths)
+                for layer, column in zip(self.layers, answers, strict=True)
+            }
+        )
+
+    def _templates(self, names: tuple[str, ...]) -> str | Sequence[str | Template]:
+        if isinstance(self.features, str) and self.features in FEATURE_SETS:
+            return FEATURE_SETS[self.features](names, self.layers, self.resources)
+        if self.resources:
+            raise ValueError(
+                f"resources={self.resources!r} are for the features "
+                f"{' and '.join(FEATURE_SETS)} only, found features={self.features!r}"
+            )
+        return self.features
+
+    def _encoder(
+        self,
+        templates: tuple[Template, ...],
+        names: tuple[str, ...],
+        labels: tuple[str, ...],
+        width: int,
+    ) -> Encoder:
+        of_layer = layer_labels(labels)
+        if set(of_layer) != set(self.layers):
+            raise BadModel(f"found labels of {', '.join(of_layer)}, expected {self.layers}")
+        within = {
+            layer: tagging.constraints(of_layer[layer], given)
+            for layer, given in (self.constraints or {}).items()
+        }
+        between = {
+            (a, b): _flags(of_layer[a], of_layer[b], given)
+            for a, others in (self.between or {}).items()
+            for b, given in others.items()
+        }
+        widest_first = tuple(row_labels({layer: of_layer[layer] for layer in self.layers}))
+        return JointEncoder(templates, names, widest_first, within=within, between=between)
+
+    def _corpus(self, data: Data, answers: list[Column] | None) -> Corpus:
+        if answers is None:
+            return self.encoder_.corpus(data)
+        numbers = []
+        for layer in self.encoder_.order:
+            column = answers[list(self.layers).index(layer)]
+            codes = encode.label_numbers(column, self.encoder_.of_layer[layer], data.lengths)
+            if len(codes) and codes.min() < 0:
+                where = place(data.lengths, int(np.argmin(codes)))
+                raise BadData(f"{where}: found None for {layer}, expected a label of each layer")
+            numbers.append(codes)
+        return self.encoder_.corpus(data, np.array(numbers, np.int64))
+
+    def _found(self, steps: Array, ends: Array) -> Labels:
+        found = self.encoder_.found(steps)
+        tokens = list(zip(*(found[layer] for layer in self.layers), strict=True))
+        return [tokens[a:b] for a, b in pairwise([0, *ends.tolist()])]
+
+    def _wanted(self, data: Data, answers: list[Column]) -> list[Any]:
+        columns = [by_sentence(column, data.lengths) for column in answers]
+        return [list(zip(*layers, strict=True)) for layers in zip(*columns, strict=True)]
+
+    def _quality(self, wanted: Sequence[Sequence[Any]], found: Labels) -> float:
+        right = sum(
+            tuple(a) == b
+            for labels, guesses in zip(wanted, found, strict=True)
+            for a, b in zip(labels, guesses, strict=True)
+        )
+        return right / max(1, sum(map(len, found)))
+
+
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+def _flags(
+    first: Sequence[str], second: Sequence[str], given: Mapping[str, Sequence[str]]
+) -> Array:
+    """Which labels of the second layer go with each of the first."""
+    return np.array([[a not in given or b in given[a] for b in second] for a in first], bool)

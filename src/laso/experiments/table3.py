@@ -1,0 +1,110 @@
+"""Table 3 of the paper: the beam of training against the beam of decoding (section 4.2)."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from laso.experiments import joint
+from laso.experiments.joint import BEAMS, LASO_A, SHOWN
+from laso.experiments.measure import Row, table
+from laso.experiments.report import Sample
+from laso.experiments.runner import Experiment
+
+# As printed. The caption says that rows are beams of training, the text fits the transpose only.
+PAPER = (
+    (93.9, 92.8, 91.9, 91.3, 90.9),
+    (90.5, 94.3, 94.4, 94.1, 94.1),
+    (89.6, 94.3, 94.4, 94.2, 94.2),
+    (88.7, 94.2, 94.5, 94.3, 94.3),
+    (88.4, 94.2, 94.4, 94.2, 94.4),
+)
+READINGS = {
+    "the paper, as its caption reads it (rows train)": PAPER,
+    "the paper, as its text reads it (columns train)": tuple(zip(*PAPER, strict=True)),
+}
+
+
+def tested(model: Any, path: Path) -> Row:
+    """The scores with each beam of decoding, as parts of one result."""
+    trained = model.queue
+    parts = []
+    for beam in BEAMS:
+        model.set_params(queue=beam)
+        parts.append(joint.tested(model, path) | {"train_beam": trained})
+    model.set_params(queue=trained)
+    return {"parts": parts}
+
+
+def grid(results: list[Row], measure: str = "f") -> dict[tuple[int, int], Sample]:
+    """A measure for each beam of training and of decoding, over seeds."""
+    found: dict[tuple[int, int], list[float]] = {}
+    for row in results:
+        found.setdefault((row["train_beam"], row["decode_beam"]), []).append(row[measure])
+    return {beams: Sample(tuple(values)) for beams, values in found.items()}
+
+
+def _table(cells: Any) -> str:
+    head = ["train \\ decode", *map(str, BEAMS)]
+    return table(head, ([str(b), *(cells(b, c) for c in BEAMS)] for b in BEAMS), left=1)
+
+
+def section(results: list[Row]) -> str:
+    """Ours, both readings of the paper's, and in which rows the matched beam wins or ties."""
+    f = grid(results)
+    parts = ["F, rows train, columns decode:"]
+    parts.append(_table(lambda b, c: f[b, c].text() if (b, c) in f else "-"))
+    for says, rows in READINGS.items():
+        parts += [f"{says}:", _table(lambda b, c, r=rows: f"{r[BEAMS.index(b)][BEAMS.index(c)]}")]
+    lines = []
+    for b in BEAMS:
+        row = {c: f[b, c] for c in BEAMS if (b, c) in f}
+        if b in row:
+            best = max(row, key=lambda c: row[c].mean)
+            behind = row[best].mean - row[b].mean
+            spread = max(row[best].spread or 0.0, row[b].spread or 0.0)
+            verdict = "wins" if best == b else "ties" if behind <= spread else "loses"
+            lines.append([str(b), str(best), f"{behind:.2f}", f"{spread:.2f}", verdict])
+    head = ["train", "best decode", "matched is behind by", "spread over seeds", "matched"]
+    parts += ["### Is the diagonal heavy?", table(head, lines, left=1), TIES]
+    return "\n\n".join(parts)
+
+
+TIES = "A matched beam ties if it is behind by no more than the larger spread of the two."
+
+
+def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path]:
+    """Write table3.md, and the heat map where matplotlib is installed; the files."""
+    heading = "Table 3: beams of training and of decoding"
+    text = joint.report(heading, "table3", results, section, ())
+    plotted = []
+    if results and find_spec("matplotlib"):
+        from laso.experiments import plots
+
+        cells = {beams: one.mean for beams, one in grid(results).items()}
+        printed = {
+            says: {(b, c): rows[i][j] for i, b in enumerate(BEAMS) for j, c in enumerate(BEAMS)}
+            for says, rows in READINGS.items()
+        }
+        plotted = [plots.heat({"here": cells, **printed}, BEAMS, folder / "table3-heat.svg")]
+    text += "".join(f"\n![{plot.stem}]({plot.name})\n" for plot in plotted)
+    path = folder / "table3.md"
+    path.write_text(text, encoding="utf-8")
+    return [path, *plotted]
+
+
+EXPERIMENT = Experiment(
+    name="table3",
+    rows=LASO_A,
+    estimator=joint.tagger,
+    tested=tested,
+    report=write,
+    shown={"train_beam": 0, "decode_beam": 0, **SHOWN},
+    features=("rich",),
+    epochs=joint.EPOCHS,
+    patience=joint.PATIENCE,
+    scored="joint accuracy",
+    chosen_by="table2",
+    seeds=1,
+)

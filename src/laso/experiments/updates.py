@@ -1,0 +1,65 @@
+"""The update strategies compared at beam 10 (end of section 4.2)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from laso.experiments import joint
+from laso.experiments.joint import ALMA, SCORES, SHOWN
+from laso.experiments.measure import Row, table
+from laso.experiments.report import Claim, Contrast, choices, sample
+from laso.experiments.runner import Config, Experiment
+
+STRATEGIES = {
+    "LaSO": "laso",
+    "early update": "early",
+    "max-violation": "max_violation",
+    "standard": "standard",
+}
+ROWS = {row: Config({"queue": 10, **ALMA, "strategy": s}) for row, s in STRATEGIES.items()}
+PAPER = {"LaSO": 94.4, "early update": 93.1, "standard": 92.5}
+CLAIMS = (
+    Claim(
+        "LaSO beats early update, which beats standard updates",
+        [
+            Contrast("LaSO above early update", {"LaSO": 1, "early update": -1}),
+            Contrast("early update above standard", {"early update": 1, "standard": -1}),
+        ],
+    ),
+)
+
+
+def section(results: list[Row]) -> str:
+    """Our scores beside the paper's F."""
+    lines = []
+    for row in ROWS:
+        found = [sample(results, row, name) for name in (*SCORES, "epochs", "train_s")]
+        theirs = f"{PAPER[row]:.1f}" if row in PAPER else "-"
+        lines.append([row, *(one.text() if one else "-" for one in found), theirs])
+    head = ["strategy", "tag", "chunk", "joint", "F", "epochs", "train s", "paper's F"]
+    return table(head, lines, left=1)
+
+
+def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path]:
+    """Write updates.md; the file."""
+    text = joint.report("Update strategies at beam 10", "updates", results, section, CLAIMS)
+    if results:
+        text += f"\n## Settings chosen on held-out data\n\n{choices(chosen, 'joint accuracy')}\n"
+    path = folder / "updates.md"
+    path.write_text(text, encoding="utf-8")
+    return [path]
+
+
+EXPERIMENT = Experiment(
+    name="updates",
+    rows=ROWS,
+    estimator=joint.tagger,
+    tested=joint.tested,
+    report=write,
+    shown=SHOWN,
+    features=("rich",),
+    epochs=20,
+    patience=3,
+    scored="joint accuracy",
+    seeds=5,
+)

@@ -1,0 +1,181 @@
+"""Features of several layers of labels: sets of templates, and their encoding as integers.
+
+In these templates a layer is a column whose present and earlier values can be asked for:
+
+    w[-1]                       for each layer by itself, as in a tagger
+    label[-1]                   the same with each layer's own label before
+    pos[0]|w.suffix4[0]         for the layer pos only
+    pos[0]|chunk[0]|w[1]        for both at once
+    chunk[0]|pos[-1]|chunk[-1]  for the layer chunk, with labels before of both
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from laso.engine.layout import Array, Corpus
+from laso.errors import BadData, BadTemplate
+from laso.features.encode import Encoder
+from laso.features.inputs import Data, Features, place, string_keys
+from laso.features.templates import LABEL, Atom, Template
+from laso.tasks.joint import N_OTHERS, JointTemplate, Layers, Pair, make_spec
+from laso.tasks.tagging import Constraints
+
+BETWEEN = "="  # a layer and its label, in the names of a row's labels
+
+
+def row_labels(of_layer: Mapping[str, Sequence[str]]) -> list[str]:
+    """The labels of all layers as a row of weights has them: those of the widest layer first."""
+    widest = sorted(of_layer, key=lambda layer: -len(of_layer[layer]))
+    return [f"{layer}{BETWEEN}{label}" for layer in widest for label in of_layer[layer]]
+
+
+def layer_labels(labels: Sequence[str]) -> dict[str, list[str]]:
+    """What ``row_labels`` joined."""
+    of_layer: dict[str, list[str]] = {}
+    for label in labels:
+        layer, _, own = label.partition(BETWEEN)
+        of_layer.setdefault(layer, []).append(own)
+    return of_layer
+
+
+@dataclass
+class JointEncoder(Encoder):
+    """Makes a corpus of sentences with several labels a word.
+
+    ``labels`` are those of a row of weights, ``within`` the constraints of a layer, ``between``
+    flags for the labels of two layers.
+    """
+
+    within: Mapping[str, Constraints] = field(default_factory=dict)
+    between: Mapping[tuple[str, str], Array] = field(default_factory=dict)
+
+    @cached_property
+    def of_layer(self) -> dict[str, list[str]]:
+        """The labels of each layer; the layers as the engine has them."""
+        return layer_labels(self.labels)
+
+    @cached_property
+    def order(self) -> list[str]:
+        """The layers as the engine has them."""
+        return list(self.of_layer)
+
+    @cached_property
+    def layers(self) -> Layers:
+        """The layers as numbers."""
+        pairs = []
+        for (a, b), flags in self.between.items():
+            first, second = self.order.index(a), self.order.index(b)
+            swapped = first > second
+            pair = Pair(second, first, flags.T) if swapped else Pair(first, second, flags)
+            pairs.append(pair)
+        return Layers(
+            [len(labels) for labels in self.of_layer.values()],
+            {self.order.index(layer): rules for layer, rules in self.within.items()},
+            pairs,
+        )
+
+    def _is_input(self, atom: Atom) -> bool:
+        return super()._is_input(atom) and atom.column not in self.of_layer
+
+    def _check_template(self, template: Template) -> None:
+        super()._check_template(template)
+        for atom in template.atoms:
+            if atom.column in self.of_layer and (atom.bases or atom.offset > 0):
+                raise BadTemplate(
+                    f"template {str(template)!r}: found {str(atom)!r}, expected a layer without "
+                    "base features and an offset up to 0, for labels after are not known"
+                )
+
+    @cached_property
+    def joint_program(self) -> list[JointTemplate]:
+        """The templates as numbers."""
+        views = {key: i for i, key in enumerate(self.views)}
+        templates = [each for template in self.templates for each in self._for_layers(template)]
+        found = []
+        keys = string_keys([template.identity for template in templates]).tolist()
+        for key, template in zip(keys, templates, strict=True):
+            words = [
+                (views[self._column(template, atom.column), atom.bases], atom.offset)
+                for atom in template.atoms
+                if self._is_input(atom)
+            ]
+            labels = [
+                (self.order.index(atom.column), atom.offset)
+                for atom in template.atoms
+                if atom.column in self.of_layer
+            ]
+            about = frozenset(layer for layer, offset in labels if offset == 0)
+            before = [(layer, offset) for layer, offset in labels if offset < 0]
+            found.append(JointTemplate(key, about, words, before))
+        return found
+
+    def _for_layers(self, template: Template) -> Iterator[Template]:
+        """A template with ``label`` stands for one for each layer."""
+        if all(atom.column != LABEL for atom in template.atoms):
+            yield template
+            return
+        for layer in self.order:
+            own = [
+                replace(atom, column=layer) if atom.column == LABEL else atom
+                for atom in template.atoms
+            ]
+            yield Template((Atom(layer, (), 0), *own), template.name)
+
+    def corpus(self, data: Data, wanted: Array | None = None) -> Corpus:
+        """The arrays for the engine; ``wanted`` has a row of labels for each layer."""
+        if isinstance(data, Features):
+            raise BadData("found tokens with features of their own, expected columns")
+        lengths = data.lengths
+        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        n = int(starts[-1])
+        outputs = np.full(n, -1, np.int64)
+        if wanted is not None:
+            self._check_wanted(wanted, lengths)
+            outputs = self.layers.packed(wanted)
+        return Corpus(
+            self._column_items(data, n),
+            starts,
+            np.zeros(0, np.int64),
+            np.zeros(0, np.float32),
+            self.spec(int(lengths.max(initial=1))),
+            outputs.astype(np.int32),
+            starts,
+        )
+
+    def spec(self, longest: int = 1) -> Array:
+        """The problem's constants; the same array again where it can be, for short calls."""
+        room = 1 << longest.bit_length() if self.within else 1
+        if room not in self._specs:
+            self._specs[room] = make_spec(self.layers, self.joint_program, longest=room)
+        return self._specs[room]
+
+    def found(self, steps: Array) -> dict[str, list[str]]:
+        """The labels in each layer of operators."""
+        codes = self.layers.unpacked(steps, int(self.spec()[N_OTHERS]))
+        return {
+            layer: np.array(labels, dtype=object)[code].tolist()
+            for (layer, labels), code in zip(self.of_layer.items(), codes, strict=True)
+        }
+
+    def _check_wanted(self, wanted: Array, lengths: Array) -> None:
+        """See to it that constraints allow what is wanted."""
+        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        for layer, rules in self.within.items():
+            one = Encoder((), (), tuple(self.of_layer[layer]), rules)
+            one._check_labels(wanted[self.order.index(layer)], starts)
+        for first, second, flags in self.layers.pairs:
+            bad = flags[wanted[first], wanted[second]] == 0
+            if bad.any():
+                i = int(np.argmax(bad))
+                a, b = (
+                    f"{layer} {self.of_layer[layer][wanted[number][i]]}"
+                    for number, layer in ((n, self.order[n]) for n in (first, second))
+                )
+                raise BadData(
+                    f"{place(lengths, i)}: found {a} with {b}, which the constraints forbid"
+                )

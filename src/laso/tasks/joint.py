@@ -1,0 +1,379 @@
+"""Several layers of labels as search (section 4.2): word by word, a label of each layer at once.
+
+State: the number of words labelled and the last labels of each layer. Operator: the label is that
+of the first layer, the group numbers the labels of the others (as digits, the last one lowest).
+    Validity   each layer's label may follow its last one, and pairs of layers agree
+    Goodness   all are the labels wanted
+    Action     they join the histories
+
+The score of a step is a sum of factors. Each factor is about some layers (or about each of them by
+itself, as ``EACH`` is), and has templates as tagging does. Its row of weights is chosen by the
+labels of its layers but one, the label in the row is that of the one left. So a factor on a single
+layer is summed once a state, whatever the others do; only the factor on all layers belongs to the
+group itself. Rows have the labels of the first layer, then those of the others. The first layer
+should be the one with the most labels: they are scored at once.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from laso.engine.hashing import mix
+from laso.engine.layout import (
+    CELLS,
+    MAX_FEATURES,
+    MAX_GROUPS,
+    OTHERS,
+    SAME,
+    STATE_SIZE,
+    STEPS,
+    Array,
+)
+from laso.engine.problem import CompiledProblem
+from laso.tasks.tagging import LABEL_ATOM, Constraints, template_keys
+
+# The constants at the head of spec; tables and programs follow them.
+(
+    N_LAYERS,
+    N_PREFIXES,  # the labels of all layers but the first, multiplied
+    ORDER,  # of the histories
+    N_OTHERS,
+    N_CELLS,  # of a word
+    MOST,  # features of one factor
+    FACTORS,  # where the table of factors is
+    OWN,  # where the factor of the groups themselves is
+    OF_OTHER,  # where the places of the factors of all other groups are
+    RESTS,  # where the table of what each group rests on is
+    N_RESTS,
+    PAIRS,  # where the table of pairs of layers with constraints is
+    N_PAIRS,
+    HEAD,
+) = range(14)
+# The table of layers is behind the head. Of each: the number of its labels, where they begin in a
+# row, what its digit counts in a group, and the constraints (see tagging).
+SIZE, PLACE, STRIDE, FOLLOW, HORIZON, LAYER = range(6)
+# Of each factor: its first group, how many it has, the cells that a word has up to its own, and its
+# programs. What the digit of each layer counts in its groups follows.
+FIRST, COMBINATIONS, UNTIL, STATIC, N_STATIC, DYNAMIC, N_DYNAMIC, DIGITS = range(8)
+
+
+def digit(spec, prefix, layer):
+    """The label of a layer but the first, of those that a group stands for."""
+    if spec[N_LAYERS] == 2:
+        return prefix
+    at = HEAD + LAYER * layer
+    return (prefix // spec[at + STRIDE]) % spec[at + SIZE]
+
+
+def may_follow(spec, layer, state, label):
+    """May a label follow the last one of its layer?"""
+    at = HEAD + LAYER * layer
+    if spec[at + FOLLOW] == 0:
+        return True
+    before = state[1 + layer * spec[ORDER]]
+    return spec[spec[at + FOLLOW] + (before + 1) * spec[at + SIZE] + label] != 0
+
+
+def agree(spec, i, prefix, label):
+    """Do the labels of the i-th pair of layers go together?"""
+    at = spec[PAIRS] + 3 * i
+    first, second = spec[at], spec[at + 1]
+    a = label if first == 0 else digit(spec, prefix, first)
+    b = digit(spec, prefix, second)
+    return spec[spec[at + 2] + a * spec[HEAD + LAYER * second + SIZE] + b] != 0
+
+
+def factor_of(spec, group):
+    """Where the factor of a group is in spec."""
+    return spec[OWN] if group >= spec[N_OTHERS] else spec[spec[OF_OTHER] + group]
+
+
+def factor_keys(x, position, state, program, n, combination, out):
+    """Write the keys of n templates of a factor, for a combination of labels."""
+    template_keys(x, position, state, program, n, out)
+    keys = out.keys
+    for i in range(n):
+        keys[i] = mix(keys[i], combination)
+    return n
+
+
+class Joint(CompiledProblem):
+    """Label the words of a sentence in several layers from left to right."""
+
+    @staticmethod
+    def limits(x, out):
+        spec, n = x.spec, x.items.shape[0]
+        out[STATE_SIZE] = 1 + spec[N_LAYERS] * spec[ORDER]
+        out[MAX_GROUPS] = spec[N_PREFIXES]
+        out[MAX_FEATURES] = spec[MOST]
+        out[CELLS] = n * spec[N_CELLS]
+        out[STEPS] = n
+        out[OTHERS] = spec[N_OTHERS]
+
+    @staticmethod
+    def initial(x, state):
+        state[0] = 0
+        for i in range(1, state.shape[0]):
+            state[i] = -1
+
+    @staticmethod
+    def groups(x, state, out):
+        spec = x.spec
+        n, first = 0, spec[N_OTHERS]
+        for prefix in range(spec[N_PREFIXES]):
+            possible = True  # else the first layer need not be looked at
+            for layer in range(1, spec[N_LAYERS]):
+                possible &= may_follow(spec, layer, state, digit(spec, prefix, layer))
+            for i in range(spec[N_PAIRS]):
+                if possible and spec[spec[PAIRS] + 3 * i] > 0:
+                    possible = agree(spec, i, prefix, 0)
+            if possible:
+                out[n] = first + prefix
+                n += 1
+        return n
+
+    @staticmethod
+    def labels(x, width):
+        return min(width, x.spec[HEAD + SIZE])
+
+    @staticmethod
+    def rests(x, state, group, i):
+        spec = x.spec
+        if i >= spec[N_RESTS]:
+            return -1, SAME
+        at, layer = spec[spec[RESTS] + 2 * i], spec[spec[RESTS] + 2 * i + 1]
+        prefix = group - spec[N_OTHERS]
+        combination = 0
+        if spec[at + COMBINATIONS] > 1:
+            for other in range(1, spec[N_LAYERS]):
+                if spec[at + DIGITS + other] > 0:
+                    combination += spec[at + DIGITS + other] * digit(spec, prefix, other)
+        label = SAME
+        if layer > 0:
+            label = spec[HEAD + LAYER * layer + PLACE] + digit(spec, prefix, layer)
+        return spec[at + FIRST] + combination, label
+
+    @staticmethod
+    def cell(x, state, group):
+        spec, n = x.spec, x.items.shape[0]
+        at = factor_of(spec, group)
+        if spec[at + N_STATIC] == 0:
+            return -1
+        combinations = spec[at + COMBINATIONS]
+        within = state[0] * combinations + group - spec[at + FIRST]
+        return n * (spec[at + UNTIL] - combinations) + within
+
+    @staticmethod
+    def shared(x, cell, out):
+        spec, n = x.spec, x.items.shape[0]
+        at = spec[FACTORS]
+        while cell >= n * spec[at + UNTIL]:
+            at += DIGITS + spec[N_LAYERS]
+        combinations = spec[at + COMBINATIONS]
+        within = cell - n * (spec[at + UNTIL] - combinations)
+        position = within // combinations
+        combination = within - position * combinations
+        no_state = x.items[position]  # any row will do
+        return factor_keys(
+            x, position, no_state, spec[at + STATIC], spec[at + N_STATIC], combination, out
+        )
+
+    @staticmethod
+    def features(x, state, group, out):
+        spec = x.spec
+        at = factor_of(spec, group)
+        if spec[at + N_DYNAMIC] == 0:
+            return 0
+        combination = group - spec[at + FIRST]
+        return factor_keys(
+            x, state[0], state, spec[at + DYNAMIC], spec[at + N_DYNAMIC], combination, out
+        )
+
+    @staticmethod
+    def allowed(x, state, group, label):
+        spec = x.spec
+        prefix = group - spec[N_OTHERS]
+        left = x.items.shape[0] - state[0] - 1
+        for layer in range(spec[N_LAYERS]):
+            at = HEAD + LAYER * layer
+            table, n = spec[at + FOLLOW], spec[at + SIZE]
+            if table > 0:
+                own = label if layer == 0 else digit(spec, prefix, layer)
+                if not may_follow(spec, layer, state, own):
+                    return False
+                if spec[table + (n + 1 + min(left, spec[at + HORIZON])) * n + own] == 0:
+                    return False
+        possible = True
+        for i in range(spec[N_PAIRS]):
+            possible &= agree(spec, i, prefix, label)
+        return possible
+
+    @staticmethod
+    def apply(x, state, group, label, new):
+        spec = x.spec
+        order, prefix = spec[ORDER], group - spec[N_OTHERS]
+        new[0] = state[0] + 1
+        for layer in range(spec[N_LAYERS]):
+            at = 1 + layer * order
+            for i in range(at + order - 1, at, -1):
+                new[i] = state[i - 1]
+            if order > 0:
+                new[at] = label if layer == 0 else digit(spec, prefix, layer)
+
+    @staticmethod
+    def is_goal(x, state):
+        return state[0] == x.items.shape[0]
+
+    @staticmethod
+    def is_good(x, y, state, group, label):
+        spec = x.spec
+        return y[state[0]] == (group - spec[N_OTHERS]) * spec[HEAD + SIZE] + label
+
+    @staticmethod
+    def key(x, state, group, label):
+        return state[0] + 1
+
+
+# --------------------------------------------------------------------------- making spec
+
+EACH: frozenset[int] = frozenset()  # the factor that every layer has by itself
+
+
+class JointTemplate(NamedTuple):
+    """A template: the layers whose labels it is about, atoms (column, offset) and (layer, offset).
+
+    The latter are labels before, so their offsets are below 0.
+    """
+
+    key: int
+    layers: frozenset[int]
+    atoms: Sequence[tuple[int, int]]
+    history: Sequence[tuple[int, int]] = ()
+
+
+class Pair(NamedTuple):
+    """Which labels of two layers, of which the first comes before the second, go together."""
+
+    first: int
+    second: int
+    table: Array  # flags (labels of the first, labels of the second)
+
+
+@dataclass(frozen=True)
+class Layers:
+    """The layers: how many labels each has, and what is allowed within and between them."""
+
+    sizes: Sequence[int]
+    constraints: dict[int, Constraints] = field(default_factory=dict)
+    pairs: Sequence[Pair] = ()
+
+    @property
+    def prefixes(self) -> int:
+        """The combinations of labels of all layers but the first."""
+        return prod(self.sizes[1:])
+
+    def packed(self, labels: Sequence[Array] | Array) -> Array:
+        """The labels of all words in each layer as one number for each word, as outputs are."""
+        number = np.zeros(len(labels[0]), np.int64)
+        for size, own in zip(self.sizes[1:], labels[1:], strict=True):
+            number = number * size + own
+        return number * self.sizes[0] + labels[0]
+
+    def unpacked(self, steps: Array, first_group: int) -> list[Array]:
+        """The labels in each layer of operators (group, label)."""
+        prefix = steps[:, 0].astype(np.int64) - first_group
+        found = [steps[:, 1].astype(np.int64)]
+        for size in reversed(self.sizes[1:]):
+            found.insert(1, prefix % size)
+            prefix = prefix // size
+        return found
+
+
+def make_spec(layers: Layers, templates: Iterable[JointTemplate], *, longest: int = 1) -> Array:
+    """The constants of a joint problem; ``longest`` is that of the longest sentence."""
+    sizes, n = layers.sizes, len(layers.sizes)
+    templates = list(templates)
+    order = max([int(bool(layers.constraints)), *(-o for t in templates for _, o in t.history)])
+    spec = [0] * (HEAD + LAYER * n)
+    spec[N_LAYERS], spec[N_PREFIXES], spec[ORDER] = n, layers.prefixes, order
+    strides = [0, *_strides(sizes[1:])]
+    for layer, (size, place) in enumerate(zip(sizes, [0, *accumulate(sizes)][:-1], strict=True)):
+        at = HEAD + LAYER * layer
+        spec[at + SIZE], spec[at + PLACE], spec[at + STRIDE] = size, place, strides[layer]
+        if layer in layers.constraints:
+            constraints = layers.constraints[layer]
+            reaching = constraints.reaching(longest)
+            spec[at + FOLLOW], spec[at + HORIZON] = len(spec), len(reaching) - 1
+            spec += constraints.follow.ravel().tolist() + reaching.ravel().astype(int).tolist()
+    rows: list[list[int]] = []
+    rests: list[tuple[int, int]] = []
+    first = until = 0
+    factors = _factors(n, templates)
+    for about, program in factors.items():
+        others = sorted(about)[1:]
+        combinations = prod(sizes[layer] for layer in others)
+        digits = dict(zip(others, _strides([sizes[layer] for layer in others]), strict=True))
+        if len(about) < n:
+            by_itself = range(n) if about == EACH else [min(about)]
+            rests += [(len(rows), layer) for layer in by_itself]
+        static = [template for template in program if not template.history]
+        dynamic = [template for template in program if template.history]
+        until += combinations if static else 0
+        row = [first, combinations, until]
+        for part in (static, dynamic):
+            row += [len(spec), len(part)]
+            spec += _program(part, order)
+        rows.append([*row, *(digits.get(layer, 0) for layer in range(n))])
+        first += combinations
+    spec[MOST] = max(max(row[N_STATIC], row[N_DYNAMIC]) for row in rows)
+    spec[N_OTHERS], spec[N_CELLS] = rows[-1][FIRST], until
+    spec[FACTORS], spec[OWN] = len(spec), len(spec) + (DIGITS + n) * (len(rows) - 1)
+    spec += [number for row in rows for number in row]
+    spec[OF_OTHER] = len(spec)
+    for i, row in enumerate(rows[:-1]):
+        spec += [spec[FACTORS] + (DIGITS + n) * i] * row[COMBINATIONS]
+    spec[RESTS], spec[N_RESTS] = len(spec), len(rests)
+    spec += [part for i, layer in rests for part in (spec[FACTORS] + (DIGITS + n) * i, layer)]
+    tables = len(spec) + 3 * len(layers.pairs)
+    spec[PAIRS], spec[N_PAIRS] = len(spec), len(layers.pairs)
+    for pair in layers.pairs:
+        spec += [pair.first, pair.second, tables]
+        tables += pair.table.size
+    for pair in layers.pairs:
+        spec += pair.table.ravel().astype(int).tolist()
+    return np.array(spec, np.int64)
+
+
+def _factors(
+    n: int, templates: Sequence[JointTemplate]
+) -> dict[frozenset[int], list[JointTemplate]]:
+    """The templates by the layers they are about, those on all n layers at the end."""
+    found: dict[frozenset[int], list[JointTemplate]] = {}
+    for template in templates:
+        found.setdefault(template.layers, []).append(template)
+    whole = frozenset(range(n))
+    found[whole] = found.pop(whole, [])
+    return found
+
+
+def _strides(sizes: Sequence[int]) -> list[int]:
+    """What each digit counts, the last one lowest."""
+    return [prod(sizes[i + 1 :]) for i in range(len(sizes))]
+
+
+def _program(templates: Sequence[JointTemplate], order: int) -> list[int]:
+    """Templates as ``tagging.template_keys`` reads them: a state is a row of all histories."""
+    program: list[int] = []
+    for key, _, atoms, history in templates:
+        before = [(LABEL_ATOM, -(layer * order - offset)) for layer, offset in history]
+        program += [key, len(atoms) + len(before)]
+        program += [number for atom in (*atoms, *before) for number in atom]
+    return program

@@ -1,0 +1,239 @@
+"""JointTagger: the same as one tagger on products, constraints, templates, files, errors."""
+
+import random
+
+import pytest
+
+from laso import (
+    BadData,
+    BadModel,
+    BadTemplate,
+    JointTagger,
+    Tagger,
+    beam,
+    exact,
+    max_violation,
+    perceptron,
+    worst,
+)
+from laso.data import load_bundled, read_columns, write_columns
+from laso.features.layer_sets import rich_features
+from laso.features.layers import JointEncoder, layer_labels, row_labels
+
+LAYERS = ("pos", "chunk")
+SIMPLE = ["w[-1..1]", "w.suffix2[0]", "label[-1]", "pos[0]|chunk[0]", "pos[0]|chunk[0]|chunk[-1]"]
+
+
+def corpus(n=60):
+    return load_bundled()[0][:n]
+
+
+def words(sentences):
+    return [[token[0] for token in sentence] for sentence in sentences]
+
+
+def labels(sentences):
+    return [[tuple(token[1:]) for token in sentence] for sentence in sentences]
+
+
+def tagger(**given):
+    usual = {"layers": LAYERS, "features": SIMPLE, "queue": 3, "epochs": 3, "threads": 1}
+    return JointTagger(**{**usual, **given})
+
+
+def random_sentences(seed, n=25, kinds=("a", "b", "c", "d")):
+    rng = random.Random(seed)
+    return [
+        [
+            (rng.choice(kinds), rng.choice("xyz"), rng.choice(("O", "B-k", "B-j")))
+            for _ in range(rng.randint(1, 6))
+        ]
+        for _ in range(n)
+    ]
+
+
+# --------------------------------------------------------------------------- what it learns
+
+
+@pytest.mark.parametrize("queue", [1, 4])
+@pytest.mark.parametrize("strategy", ["laso", "max_violation"])
+def test_features_on_all_layers_are_those_of_a_tagger_on_products(queue, strategy):
+    data = random_sentences(queue)
+    strategy = max_violation if strategy == "max_violation" else tagger().strategy
+    given = {"queue": queue, "strategy": strategy, "epochs": 3, "dtype": "float64"}
+    rule = perceptron(weighting=worst, margin=1.0)
+    mine = tagger(
+        features=["pos[0]|chunk[0]|w[-1..1]", "pos[0]|chunk[0]|pos[-1]|chunk[-1]"],
+        update=rule,
+        **given,
+    ).fit(data)
+    # Sorted, these are in the order in which the joint search meets them: by group, then by label.
+    joined = [[(w, f"{chunk}/{pos}") for w, pos, chunk in sentence] for sentence in data]
+    other = Tagger(templates=["w[-1..1]", "label[-1]"], update=rule, **given).fit(joined)
+    found = [[f"{chunk}/{pos}" for pos, chunk in tags] for tags in mine.predict(words(data))]
+    wanted = other.predict(words(data))
+    assert found == wanted
+
+
+def test_it_learns_the_bundled_corpus_and_more_with_a_wider_beam():
+    train, test = load_bundled()
+    scores = [tagger(queue=b, epochs=5).fit(train).score(test) for b in (1, 5)]
+    assert min(scores) > 0.8
+
+
+def test_three_layers_with_pairs_of_them():
+    data = [[(w, p, p.lower(), c) for w, p, c in s] for s in random_sentences(3)]
+    for sentence in data:  # the third layer follows from the second
+        assert all(second == third.upper() or second == third for _, second, third, _ in sentence)
+    found = JointTagger(
+        layers=("a", "b", "c"),
+        features=["w[0]", "a[0]|b[0]", "b[0]|c[0]|w[0]", "a[-1]|c[-1]"],
+        epochs=8,
+        threads=1,
+    ).fit(data)
+    assert all(a == b for tags in found.predict(words(data)) for a, b, _ in tags)
+
+
+# --------------------------------------------------------------------------- constraints
+
+
+def test_constraints_within_and_between_layers_hold():
+    data = corpus()
+    allowed = {"NN": ["B-NP", "I-NP"], "DT": ["B-NP"]}
+    kept = [s for s in data if all(tag not in allowed or c in allowed[tag] for _, tag, c in s)]
+    model = tagger(
+        constraints={"chunk": "BIO"}, between={"pos": {"chunk": allowed}}, queue=2, epochs=1
+    ).fit(kept[:20])
+    for tags in model.predict(words(data)):
+        for (_, before), (pos, after) in zip([("", "O"), *tags], tags, strict=False):
+            assert pos not in allowed or after in allowed[pos]
+            if after.startswith("I-"):
+                assert before[2:] == after[2:]
+
+
+def test_data_that_break_constraints_are_refused_with_the_place():
+    with pytest.raises(BadData, match="sentence 1, token 2: found the label I-VP after B-NP"):
+        tagger(constraints={"chunk": "BIO"}).fit(
+            [[("a", "x", "B-NP"), ("b", "y", "I-VP"), ("c", "x", "B-VP")]]
+        )
+    with pytest.raises(BadData, match=r"token 2: found .*pos y.* which the constraints forbid"):
+        tagger(between={"pos": {"chunk": {"y": ["B-NP"]}}}).fit(
+            [[("a", "x", "B-NP"), ("b", "y", "O")]]
+        )
+
+
+# --------------------------------------------------------------------------- templates
+
+
+def test_templates_are_for_each_layer_for_one_or_for_several():
+    of_layer = {"chunk": ["O", "B"], "pos": ["x", "y", "z"]}
+    templates = ["w[0]", "label[-1]", "pos[0]|w[1]", "pos[0]|chunk[0]|pos[-2]"]
+    from laso.features import parse_templates
+
+    encoder = JointEncoder(parse_templates(templates), ("w",), tuple(row_labels(of_layer)))
+    assert encoder.order == ["pos", "chunk"]  # the widest layer first
+    about = [(sorted(t.layers), len(t.atoms), list(t.history)) for t in encoder.joint_program]
+    assert about == [
+        ([], 1, []),
+        ([0], 0, [(0, -1)]),
+        ([1], 0, [(1, -1)]),
+        ([0], 1, []),
+        ([0, 1], 0, [(0, -2)]),
+    ]
+    assert layer_labels(row_labels(of_layer)) == of_layer
+
+
+@pytest.mark.parametrize("template", ["pos[1]|w[0]", "chunk.lower[0]", "chunk[0]|pos.prefix1[-1]"])
+def test_layers_have_no_future_and_no_base_features(template):
+    with pytest.raises(BadTemplate, match="expected a layer without base features"):
+        tagger(features=[template]).fit(corpus(3))
+
+
+def test_the_rich_features_have_what_resources_and_columns_add():
+    plain = rich_features(("w",), LAYERS)
+    more = rich_features(("w", "x"), LAYERS, ("lexicon", "clusters"))
+    assert set(plain) < set(more) | {"pos[0]|chunk[0]|w.suffix3[1]"}
+    assert "w.lexicon[-2..2]" in more
+    assert "x[-2..2]" in more
+    model = tagger(features="rich", epochs=1).fit(corpus(10))
+    assert len(model.predict(words(corpus(2)))) == 2
+
+
+# --------------------------------------------------------------------------- use
+
+
+def test_files_in_and_out(tmp_path):
+    path = tmp_path / "train.txt"
+    write_columns(path, corpus(20))
+    model = tagger().fit(path)
+    assert model.predict(path) == model.predict(words(corpus(20)))
+    found = [
+        [(w, *tags) for w, tags in zip(sentence, tagged, strict=True)]
+        for sentence, tagged in zip(words(corpus(20)), model.predict(path), strict=True)
+    ]
+    write_columns(tmp_path / "found.txt", found)
+    assert labels(read_columns(tmp_path / "found.txt")) == model.predict(path)
+    assert model.score(path) == model.score(words(corpus(20)), labels(corpus(20)))
+
+
+def test_a_saved_model_is_the_same_and_can_go_on(tmp_path):
+    data = corpus(30)
+    given = {"constraints": {"chunk": "BIO"}, "between": {"chunk": {"pos": {"nonesuch": ["RB"]}}}}
+    model = tagger(epochs=2, **given).fit(data)
+    model.save(tmp_path / "model", training=True)
+    same = JointTagger.load(tmp_path / "model")
+    assert same.get_params() == {**model.get_params(), "layers": list(LAYERS), "resources": []}
+    assert same.predict(words(data)) == model.predict(words(data))
+    assert same.encoder_.of_layer == model.encoder_.of_layer
+    on = same.resume(data, epochs=4)
+    assert on.predict(words(data)) == tagger(epochs=4, **given).fit(data).predict(words(data))
+    with pytest.raises(BadModel):
+        Tagger.load(tmp_path / "model")
+
+
+def test_it_learns_bit_by_bit_when_all_labels_are_told():
+    data = corpus(30)
+    classes = tagger(epochs=1).fit(data).classes_
+    model = tagger()
+    for sentence in data[:10]:
+        model.partial_fit([sentence], classes=classes)
+    assert list(model.classes_) == list(classes)
+    assert len(model.predict(words(data))) == 30
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"layers": ["pos"]}, "layers must be two or more names"),
+        ({"layers": "pos"}, "layers must be two or more names"),
+        ({"layers": ["pos", "label"]}, "layers must be two or more names"),
+        ({"constraints": {"x": "BIO"}}, "constraints must be"),
+        ({"between": {"pos": {"pos": {}}}}, "between must be"),
+        ({"features": SIMPLE, "resources": ["lexicon"]}, "are for the features rich only"),
+        ({"queue": exact()}, "no signature|several decisions"),
+        ({"columns": ["pos"]}, "for a column and for a layer"),
+    ],
+)
+def test_parameters_that_make_no_sense_are_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        tagger(**wrong).fit(corpus(3))
+
+
+def test_data_that_make_no_sense_are_refused():
+    with pytest.raises(BadData, match="found 2 columns, expected more than 2"):
+        tagger().fit([[("a", "x")]])
+    with pytest.raises(BadData, match=r"sentence 1, token 1: found \('x',\), expected 2 labels"):
+        tagger().fit([["a"]], [[("x",)]])
+    with pytest.raises(BadData, match="found None for chunk, expected a label of each layer"):
+        tagger().fit([["a", "b"]], [[("x", "O"), ("x", None)]])
+    with pytest.raises(BadData, match="found tokens with features of their own"):
+        tagger().fit([[{"a": 1.0}]], [[("x", "O")]])
+
+
+def test_a_beam_by_key_finds_the_same():
+    from laso.engine.options import own_key
+
+    data = corpus(20)
+    by_depth = tagger(queue=beam(3)).fit(data)
+    by_key = tagger(queue=beam(3, key=own_key)).fit(data)
+    assert by_depth.predict(words(data)) == by_key.predict(words(data))
