@@ -33,6 +33,7 @@ from laso.data import load_bundled
 from laso.engine import layout as at
 from laso.engine.machine import as_names, new_table
 from laso.engine.options import options_for, own_key
+from laso.estimators.storage import described_parameters
 from laso.features import CHUNKING, default_templates
 from laso.model_file import (
     KNOWN,
@@ -64,7 +65,7 @@ def fitted():
 def same_parameters(one, two):
     """Queues are functions made anew: what the engine makes of them must be the same."""
     assert one._options() == two._options()
-    a, b = one._parameters(), two._parameters()
+    a, b = described_parameters(one), described_parameters(two)
     assert a == b
 
 

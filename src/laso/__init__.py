@@ -8,6 +8,7 @@ Describe a search problem, choose how the queue is kept, and learn the weights i
     beam, greedy, ...      queue disciplines
     perceptron, alma, ...  updates
     Tagger, Chunker        scikit-learn estimators for labels and chunks of sentences, compiled
+    load_model             any of them from a file
 """
 
 from typing import TYPE_CHECKING, Any
@@ -52,7 +53,7 @@ from laso.updates import (
 from laso.vectors import Linear, linear_kernel, polynomial_kernel, rbf_kernel
 
 if TYPE_CHECKING:
-    from laso.estimators import Chunker, Tagger
+    from laso.estimators import Chunker, Tagger, load_model
 
 __version__ = "0.1.0"
 
@@ -89,6 +90,7 @@ __all__ = [
     "lbfgs",
     "learn",
     "linear_kernel",
+    "load_model",
     "loss_proportional",
     "max_violation",
     "memory",
@@ -108,7 +110,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """The estimators, imported when first used: they need Numba and scikit-learn."""
-    if name in ("Chunker", "Tagger"):
+    if name in ("Chunker", "Tagger", "load_model"):
         from laso import estimators
 
         return getattr(estimators, name)

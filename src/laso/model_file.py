@@ -70,8 +70,11 @@ def write_file(path: str | os.PathLike[str], header: Header, tensors: Tensors) -
     return len(data)
 
 
-def read_file(path: str | os.PathLike[str], task: str) -> tuple[Header, Tensors]:
-    """Header and tensors of a model file, after all that can be checked has been."""
+def read_file(path: str | os.PathLike[str], task: str | None = None) -> tuple[Header, Tensors]:
+    """Header and tensors of a model file, after all that can be checked has been.
+
+    A file for another ``task`` is refused, if one is given.
+    """
     data = Path(path).read_bytes()
     with reading(path):
         size = struct.unpack("<Q", data[:8])[0] if len(data) >= 8 else LARGEST_HEADER
@@ -85,7 +88,7 @@ def read_file(path: str | os.PathLike[str], task: str) -> tuple[Header, Tensors]
         header = json.loads(json.loads(data[8 : 8 + size])["__metadata__"]["laso"])
         if header["format"] != FORMAT:
             raise BadModel(f"found format {header['format']!r}, expected {FORMAT}")
-        if header["task"] != task:
+        if task is not None and header["task"] != task:
             raise BadModel(f"found a model for {header['task']!r}, expected {task!r}")
         if set(stored) != set(header["arrays"]):
             raise BadModel("its tensors are not those that its header names")

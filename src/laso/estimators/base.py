@@ -10,26 +10,26 @@ import zlib
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from laso import model_file
-from laso.engine import layout as at
 from laso.engine.exact import ExactMachine
 from laso.engine.layout import Array, Corpus, Options, Table
 from laso.engine.machine import Machine, all_of, default_threads, new_table
 from laso.engine.options import is_exact, options_for
 from laso.engine.passes import Plan, Report, Training, train
 from laso.engine.problem import CompiledProblem
-from laso.errors import BadData, BadModel
+from laso.errors import BadData
+from laso.estimators import storage
 from laso.features import encode
 from laso.features.encode import Encoder
 from laso.features.inputs import Column, Columns, Data, Factor, Features, labels_of, read_input
 from laso.features.templates import BIAS, LABEL, Template, parse_templates
 from laso.learn import laso
+from laso.model_file import packed, read_file, reading, write_file
 from laso.params import Estimator
 from laso.queues import MakeQueue, beam
 from laso.training import Rule, Strategy
@@ -39,6 +39,27 @@ USUAL_NAMES = ("w", "pos")
 FEW_TOKENS = 2000  # for fewer, threads cost more than they bring
 
 Progress = Callable[[Report], None]
+
+
+@dataclass
+class Checkpoint:
+    """Where a run is saved as it goes on, after an epoch, at most once in so many seconds.
+
+    A run that was killed goes on from there by ``load`` and ``resume``.
+    """
+
+    path: str | os.PathLike[str]
+    seconds: float = 30.0
+    notes: dict[str, Any] = field(default_factory=dict)  # to be saved with it
+    saved: float = field(default_factory=time.monotonic)  # when it was last saved
+
+    def is_due(self) -> bool:
+        """Has enough time passed? Then it begins again."""
+        now = time.monotonic()
+        due = now - self.saved >= self.seconds
+        if due:
+            self.saved = now
+        return due
 
 
 class Size(NamedTuple):
@@ -105,6 +126,7 @@ class SequenceEstimator(Estimator):
     weights_: Table
     training_: Training | None
     fingerprint_: int
+    notes_: dict[str, Any]
     seconds_: dict[str, float]
 
     def __init__(
@@ -204,14 +226,21 @@ class SequenceEstimator(Estimator):
     # ----------------------------------------------------------------------- learning
 
     def fit(
-        self, X: Any, y: Any = None, *, dev: Any = None, progress: Progress | None = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        dev: Any = None,
+        progress: Progress | None = None,
+        checkpoint: Checkpoint | None = None,
     ) -> Self:
         """Learn from sentences ``X`` and their labels ``y``, or from X alone: labels come last.
 
         A label may be None where it is not known; where many are, ``strategy`` must be standard
         or max_violation. ``dev`` is (X, y) to score each epoch on, in place of ``held_out``.
         Ctrl-C ends learning and keeps what was learned. ``seconds_`` tells how long it took to
-        read, to make features, and to train.
+        read, to make features, and to train. ``checkpoint`` is where the run is saved meanwhile
+        (not with ``lbfgs()``).
         """
         self._check()
         self.seconds_ = {}
@@ -225,7 +254,7 @@ class SequenceEstimator(Estimator):
         with self._clock("train"):
             update = self._rule()
             epochs = update.iterations if isinstance(update, Lbfgs) else self.epochs
-            return self._learn(examples, epochs, progress)
+            return self._learn(examples, epochs, progress, checkpoint)
 
     def resume(
         self,
@@ -235,6 +264,7 @@ class SequenceEstimator(Estimator):
         epochs: int,
         dev: Any = None,
         progress: Progress | None = None,
+        checkpoint: Checkpoint | None = None,
     ) -> Self:
         """Go on to ``epochs`` in all, on the data of ``fit``, as if it had not stopped before.
 
@@ -248,7 +278,7 @@ class SequenceEstimator(Estimator):
             raise ValueError("resume needs the data of fit; for other data there is partial_fit")
         if Plan(patience=self.patience).is_over(training):
             return self
-        return self._learn(examples, epochs, progress)
+        return self._learn(examples, epochs, progress, checkpoint)
 
     def partial_fit(
         self,
@@ -328,6 +358,7 @@ class SequenceEstimator(Estimator):
         templates = parse_templates(self._templates(names))
         width = data.width if isinstance(data, Features) else -1
         self.facts_ = self._facts(data, answers)
+        self.notes_ = {}
         self.encoder_ = self._encoder(templates, names, tuple(labels), width)
         self.encoder_.grow(data)
         self.classes_ = np.array(labels, dtype=object)
@@ -363,10 +394,7 @@ class SequenceEstimator(Estimator):
         if self.held_out is None:
             return Examples(corpus, weighted)
         n = len(data.lengths)
-        k = max(1, round(n * self.held_out))
-        if k >= n:
-            raise ValueError(f"held_out={self.held_out} leaves none of {n} sentences to learn from")
-        chosen = sorted(random.Random(f"{self.seed}/held out").sample(range(n), k))
+        chosen = held_out(n, self.held_out, self.seed)
         wanted = self._wanted(data, answers)
         return Examples(
             encode.taken(corpus, np.delete(np.arange(n), chosen)),
@@ -375,7 +403,13 @@ class SequenceEstimator(Estimator):
             [wanted[i] for i in chosen],
         )
 
-    def _learn(self, examples: Examples, epochs: int, progress: Progress | None) -> Self:
+    def _learn(
+        self,
+        examples: Examples,
+        epochs: int,
+        progress: Progress | None,
+        checkpoint: Checkpoint | None = None,
+    ) -> Self:
         training = self._state()
         training.interrupted = False
         machine = self._machine(examples.weighted)
@@ -387,7 +421,18 @@ class SequenceEstimator(Estimator):
         average = self.average
         if average is None:
             average = not isinstance(self._rule(), Likelihood)
-        plan = Plan(epochs=epochs, seed=self.seed, patience=self.patience, average=average)
+
+        def after(training: Training) -> None:
+            if checkpoint is not None and checkpoint.is_due():
+                best = plan.kept(training.table) if training.best is None else training.best
+                self.weights_ = packed(best)
+                self._report(training)
+                self.notes_ |= checkpoint.notes
+                self.save(checkpoint.path, training=True)
+
+        plan = Plan(
+            epochs=epochs, seed=self.seed, patience=self.patience, average=average, after=after
+        )
         scored = score if examples.held_out is not None else None
         corpus = examples.train
         if isinstance(machine, ExactMachine):
@@ -396,7 +441,7 @@ class SequenceEstimator(Estimator):
         else:
             train(machine, corpus, training, plan, score=scored, progress=progress)
         assert training.best is not None
-        self.weights_ = training.best = model_file.packed(training.best)
+        self.weights_ = training.best = packed(training.best)
         self._report(training)
         return self
 
@@ -477,98 +522,22 @@ class SequenceEstimator(Estimator):
         what ``resume`` and ``partial_fit`` go on from.
         """
         self._must_have("weights_")
-        encoder = self.encoder_
-        tensors: dict[str, Array] = {}
-        if training:
-            if weights is not None:
-                raise ValueError(
-                    f"training goes on from all of a weight, found weights={weights!r}"
-                )
-            tensors |= model_file.pack_learning(self._state())
-        tensors |= model_file.pack_weights(self.weights_, weights)
-        for column, values in encoder.vocabularies.items():
-            tensors[f"values.{column}"] = encode.packed_strings(list(values))
-        header = {
-            "task": self.task,
-            "parameters": self._parameters(),
-            "labels": list(encoder.labels),
-            "columns": list(encoder.names),
-            "width": encoder.width,
-            "templates": [str(template) for template in encoder.templates],
-            "facts": self.facts_,
-            "base features": [view.checksum() for view in encoder.views.values()],
-            "bits": int(self.weights_.ints[at.BITS]),
-            "history": {
-                "epoch": self.n_iter_,
-                "best_epoch": self.best_epoch_,
-                "scores": self.scores_,
-                "converged": self.converged_,
-                "interrupted": self.interrupted_,
-                "fingerprint": self.fingerprint_,
-            },
-            "training": training,
-        }
-        return model_file.write_file(path, header, tensors)
+        return write_file(path, *storage.taken_apart(self, weights, training))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """The model of a file; a file that is none is answered with ``BadModel``."""
-        header, tensors = model_file.read_file(path, cls.task)
-        with model_file.reading(path):
-            return cls._from_file(header, tensors)
+        header, tensors = read_file(path, cls.task)
+        with reading(path):
+            return storage.put_together(cls, header, tensors)
 
-    def _parameters(self) -> dict[str, Any]:
-        parameters = {**self.get_params(deep=False), "dtype": str(self.dtype)}
-        return {name: model_file.described(value) for name, value in parameters.items()}
 
-    @classmethod
-    def _from_file(cls, header: dict[str, Any], tensors: dict[str, Array]) -> Self:
-        parameters = {name: model_file.restored(v) for name, v in header["parameters"].items()}
-        if set(parameters) != set(cls._parameter_names()):
-            raise BadModel(f"its parameters are not those of a {cls.__name__}")
-        made = cls(**parameters)
-        made._check()
-        labels, names = _strings(header["labels"]), _strings(header["columns"])
-        templates = parse_templates(_strings(header["templates"]))
-        made.facts_ = dict(header["facts"])
-        encoder = made._encoder(
-            templates, tuple(names), tuple(labels), _number(header["width"], -1)
-        )
-        for column in encoder.vocabularies:
-            values = encode.unpacked_strings(tensors[f"values.{column}"])
-            encoder.learn_values(column, values)
-            if len(encoder.vocabularies[column]) != len(values):
-                raise BadModel("found a column value twice")
-        if [view.checksum() for view in encoder.views.values()] != header["base features"]:
-            raise BadModel(
-                "its base features come out otherwise here, perhaps because another version of "
-                "Python knows other characters"
-            )
-        made.encoder_ = encoder
-        made.classes_ = np.array(labels, dtype=object)
-        bits = _number(header["bits"], 0)
-        table = model_file.unpack_weights(tensors, len(labels), np.dtype(made.dtype), bits)
-        made.weights_ = table
-        history = header["history"]
-        scores = [float(score) for score in history["scores"]]
-        training = Training(
-            table,
-            epoch=_number(history["epoch"], 0),
-            best_epoch=_number(history["best_epoch"], 0),
-            best_score=max(scores, default=-np.inf),
-            best=table,
-            scores=scores,
-            converged=bool(history["converged"]),
-            interrupted=bool(history["interrupted"]),
-        )
-        made.fingerprint_ = _number(history["fingerprint"], 0)
-        made._report(training)
-        made.training_ = None
-        if header["training"]:
-            kind = np.dtype(made.dtype)
-            model_file.unpack_learning(training, tensors, len(labels), kind)
-            made.training_ = training
-        return made
+def held_out(n: int, fraction: float, seed: int | None) -> list[int]:
+    """Which of n sentences are held out: a part drawn by the seed, in their order."""
+    k = max(1, round(n * fraction))
+    if k >= n:
+        raise ValueError(f"held_out={fraction} leaves none of {n} sentences to learn from")
+    return sorted(random.Random(f"{seed}/held out").sample(range(n), k))
 
 
 def by_sentence(labels: Column, lengths: Array) -> list[list[str | None]]:
@@ -588,17 +557,3 @@ def is_weighted(data: Data) -> bool:
 def whole(value: Any, least: int) -> bool:
     """A whole number, so large at least?"""
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
-
-
-def _strings(value: Any) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        raise BadModel(f"found {str(value)[:60]!r}, expected a list of strings")
-    if len(set(value)) < len(value):
-        raise BadModel("found a name twice")
-    return value
-
-
-def _number(value: Any, least: int) -> int:
-    if type(value) is not int or value < least:
-        raise BadModel(f"found {str(value)[:60]!r}, expected a number from {least} up")
-    return value

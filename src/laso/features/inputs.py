@@ -24,7 +24,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from laso.data.columns import BOM, read_columns
+from laso.data.columns import read_columns
+from laso.data.lines import BOM
 from laso.engine.layout import Array
 from laso.errors import BadData, BadFeature
 

@@ -1,0 +1,91 @@
+"""``laso eval``: how good a model is on labelled files, or how good labels in a file are."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from laso.cli.sentences import layout_for, read, remembered
+from laso.cli.settings import Settings, checked
+from laso.errors import BadData
+from laso.evaluation import evaluated
+
+if TYPE_CHECKING:
+    from laso.estimators import SequenceEstimator
+
+
+def run(
+    paths: Annotated[
+        list[str], typer.Argument(metavar="MODEL FILES...", help="A model, then labelled files.")
+    ],
+    compare: Annotated[
+        bool,
+        typer.Option(
+            "--compare",
+            help="No model: the last two columns are the labels wanted and the labels found.",
+        ),
+    ] = False,
+    form: Annotated[
+        str | None, typer.Option("--format", help="columns, conllu or jsonl; guessed by default.")
+    ] = None,
+    separator: Annotated[
+        str | None,
+        typer.Option(help="What is between columns: tab, space, comma, semicolon, bar, or a text."),
+    ] = None,
+    comment: Annotated[
+        str | None, typer.Option(help="How lines begin that are comments; guessed by default.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Write the scores as JSON.")] = False,
+) -> None:
+    """Score labels: chunks as conlleval does, tokens, sentences, and the most frequent errors."""
+    said = checked(Settings(format=form, separator=separator, comment=comment))
+    if len(paths) < (1 if compare else 2):
+        raise typer.BadParameter("expected a model and files, or --compare and files")
+    try:
+        wanted, found = _compared(paths, said) if compare else _labelled(paths, said)
+        result = evaluated(wanted, found)
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+    typer.echo(json.dumps(result.as_json(), indent=1, ensure_ascii=False) if as_json else result)
+
+
+def _compared(files: list[str], settings: Settings) -> tuple[list[Any], list[Any]]:
+    sentences = read(files, settings)
+    names = sentences.blocks[0].names
+    if len(names) < 2:
+        raise BadData(f"{files[0]}:1: found 1 column, expected labels wanted and found at least")
+    wanted, found = (replace(sentences.layout, labels=(name,)) for name in names[-2:])
+    return (
+        [wanted.answers(block) for block in sentences.blocks],
+        [found.answers(block) for block in sentences.blocks],
+    )
+
+
+def _labelled(paths: list[str], settings: Settings) -> tuple[list[Any], list[Any]]:
+    from laso.estimators import load_model
+
+    model = load_model(paths[0])
+    sentences = read(paths[1:], settings)
+    block = sentences.blocks[0]
+    trained = remembered(model.notes_, model.encoder_.names)
+    layout = layout_for(
+        block.names, trained, sentences.form, f"{paths[1]}:{block.places[0] if block.places else 1}"
+    )
+    if not layout.labels:
+        raise BadData(f"{paths[1]}:1: found no column of labels, expected one to compare with")
+    sentences = replace(sentences, layout=layout)
+    with sentences.located():
+        return _in_one_scheme(model, sentences.answers), model.predict(sentences.tokens)
+
+
+def _in_one_scheme(model: SequenceEstimator, wanted: list[Any]) -> list[Any]:
+    """Chunks may be tagged in another scheme than the model's."""
+    scheme = model.facts_.get("scheme")
+    if scheme is None:
+        return wanted
+    from laso.features.schemes import converted
+
+    return converted(wanted, scheme)
