@@ -8,6 +8,7 @@ Describe a search problem, choose how the queue is kept, and learn the weights i
     beam, greedy, ...      queue disciplines
     perceptron, alma, ...  updates
     Tagger, Chunker        scikit-learn estimators for labels and chunks of sentences, compiled
+    CRF                    the one of sklearn-crfsuite, on the same engine
     load_model             any of them from a file
 """
 
@@ -53,7 +54,7 @@ from laso.updates import (
 from laso.vectors import Linear, linear_kernel, polynomial_kernel, rbf_kernel
 
 if TYPE_CHECKING:
-    from laso.estimators import Chunker, Tagger, load_model
+    from laso.estimators import CRF, Chunker, Tagger, load_model
 
 __version__ = "0.1.0"
 
@@ -62,6 +63,7 @@ __all__ = [
     "BadFeature",
     "BadModel",
     "BadTemplate",
+    "CRF",
     "Chunker",
     "LasoError",
     "Linear",
@@ -110,7 +112,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """The estimators, imported when first used: they need Numba and scikit-learn."""
-    if name in ("Chunker", "Tagger", "load_model"):
+    if name in ("CRF", "Chunker", "Tagger", "load_model"):
         from laso import estimators
 
         return getattr(estimators, name)

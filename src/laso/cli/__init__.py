@@ -20,7 +20,7 @@ from laso import (
     Unreachable,
     __version__,
 )
-from laso.cli import data, demo, evaluate, reproduce, tag, train, warmup
+from laso.cli import data, demo, evaluate, inspect, reproduce, tag, train, warmup
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, add_completion=False)
 
@@ -44,6 +44,10 @@ def options(
 app.command("train", epilog="Example: laso train train.txt --model chunks.laso")(train.run)
 app.command("tag", epilog="Example: laso tag chunks.laso new.txt --output labelled.txt")(tag.run)
 app.command("eval", epilog="Example: laso eval chunks.laso test.txt --json")(evaluate.run)
+app.command("inspect", epilog="Example: laso inspect chunks.laso --html")(inspect.inspect)
+app.command("explain", epilog="Example: laso explain chunks.laso new.txt --features 5")(
+    inspect.explain
+)
 app.command("data", epilog="Example: laso data get wnut17")(data.run)
 app.command("demo", epilog="Example: laso demo --epochs 2 --beam 3 --json")(demo.run)
 app.command("reproduce", epilog="Example: laso reproduce table1 --rows LaSOp_1,LaSOa_1 --jobs 2")(

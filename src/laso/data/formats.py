@@ -171,6 +171,10 @@ class Layout:
         """The tokens as an estimator takes them."""
         return _chosen(block, self.inputs)
 
+    def words(self, block: Block) -> list[Any]:
+        """The first input of the tokens."""
+        return _chosen(block, self.inputs[:1])
+
     def answers(self, block: Block) -> list[Any]:
         """The labels of the tokens."""
         return _chosen(block, self.labels)

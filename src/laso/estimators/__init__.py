@@ -10,9 +10,11 @@ from laso.errors import BadModel
 from laso.estimators import storage
 from laso.estimators.base import Checkpoint, SequenceEstimator, Size
 from laso.estimators.chunker import Chunker
+from laso.estimators.crf import CRF
 from laso.estimators.tagger import Tagger, quality
 
 __all__ = [
+    "CRF",
     "Checkpoint",
     "Chunker",
     "SequenceEstimator",
@@ -23,7 +25,7 @@ __all__ = [
     "quality",
 ]
 
-TASKS: dict[str, type[SequenceEstimator]] = {cls.task: cls for cls in (Tagger, Chunker)}
+TASKS: dict[str, type[SequenceEstimator]] = {cls.task: cls for cls in (Tagger, Chunker, CRF)}
 
 
 def load_model(path: str | os.PathLike[str]) -> SequenceEstimator:

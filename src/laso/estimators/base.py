@@ -115,6 +115,7 @@ class SequenceEstimator(Estimator):
                                     ``facts_`` before the encoder is made, and in the model file
     _wanted(data, answers)          answers in the form that ``_found`` has
     _beam(width)                    the queue that a number stands for
+    _step(group, label)             what an operator is called, and how many tokens it is about
     _rule()                         the update, if None was given too
     """
 
@@ -219,6 +220,9 @@ class SequenceEstimator(Estimator):
 
     def _beam(self, width: int) -> MakeQueue:
         return beam(width)
+
+    def _step(self, group: int, label: int) -> tuple[str, int]:
+        return str(self.classes_[label]), 1
 
     def _rule(self) -> Rule:
         return perceptron() if self.update is None else self.update

@@ -131,6 +131,9 @@ class Chunker(SequenceEstimator):
     def _beam(self, width: int) -> MakeQueue:
         return beam(width, key=own_key)
 
+    def _step(self, group: int, label: int) -> tuple[str, int]:
+        return str(self.classes_[label]), group
+
     def _rule(self) -> Rule:
         return perceptron(weighting=worst, margin=1.0) if self.update is None else self.update
 

@@ -34,6 +34,10 @@ def taken_apart(
     tensors |= model_file.pack_weights(model.weights_, weights)
     for column, values in encoder.vocabularies.items():
         tensors[f"values.{column}"] = encode.packed_strings(list(values))
+    if encoder.attributes and not model.weights_.ints[at.BITS]:
+        keys, _ = model_file.stored_rows(model.weights_)
+        names = [encoder.attributes[key] for key in keys.tolist() if key in encoder.attributes]
+        tensors["attributes"] = encode.packed_strings(names)
     header = {
         "task": model.task,
         "parameters": described_parameters(model),
@@ -60,7 +64,9 @@ def taken_apart(
 
 def described_parameters(model: SequenceEstimator) -> dict[str, Any]:
     """The parameters as JSON."""
-    parameters = {**model.get_params(deep=False), "dtype": str(model.dtype)}
+    parameters = model.get_params(deep=False)
+    if "dtype" in parameters:
+        parameters["dtype"] = str(model.dtype)
     return {name: model_file.described(value) for name, value in parameters.items()}
 
 
@@ -112,6 +118,8 @@ def _encoder(
         encoder.learn_values(column, values)
         if len(encoder.vocabularies[column]) != len(values):
             raise BadModel("found a column value twice")
+    if "attributes" in tensors:
+        encoder.learn_attributes(encode.unpacked_strings(tensors["attributes"]))
     if [view.checksum() for view in encoder.views.values()] != header["base features"]:
         raise BadModel(
             "its base features come out otherwise here, perhaps because another version of "

@@ -66,6 +66,7 @@ class Encoder:
     width: int = -1  # of matrices
     vocabularies: dict[int, dict[str, int]] = field(default_factory=dict)
     views: dict[tuple[int, tuple[str, ...]], View] = field(default_factory=dict)
+    attributes: dict[int, str] = field(default_factory=dict)  # features of tokens, by key
     _specs: dict[Any, Array] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
@@ -121,10 +122,15 @@ class Encoder:
     def grow(self, data: Data) -> None:
         """Learn the values of the columns."""
         if isinstance(data, Features):
+            self.learn_attributes(data.names)
             return
         self._check_columns(data)
         for column, known in self.vocabularies.items():
             self.learn_values(column, _new_values(data.columns[column], known, data.lengths))
+
+    def learn_attributes(self, names: Sequence[str]) -> None:
+        """Remember what features of tokens are called."""
+        self.attributes |= zip(string_keys(names).tolist(), names, strict=True)
 
     def learn_values(self, column: int, values: Sequence[str]) -> None:
         """Number new values of a column and their base features, in their order."""
