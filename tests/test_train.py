@@ -309,8 +309,8 @@ def test_ctrl_c_saves_what_was_learned(laso, folder, monkeypatch):
 
 KILLED = """
 import os, sys
-from laso.estimators import base
-base.Checkpoint.is_due = lambda self: True
+from laso.estimators import base, runs
+runs.Checkpoint.is_due = lambda self: True
 left = int(sys.argv.pop(1))
 write = base.write_file
 def write_and_die(path, *rest):

@@ -77,15 +77,16 @@ class Steps:
         return scores
 
 
-class _Scored(Reference):
+class Scored(Reference):
     """The problem with one feature: the score of the step."""
 
     def __init__(self, steps: Steps) -> None:
         super().__init__(steps.problem.problem, steps.problem.n_labels)
-        self._steps = steps
+        self.steps = steps
 
     def features(self, x: Input, state: State, operator: Operator) -> dict[Any, float]:
-        return {"score": self._steps.score(x, state, operator)}
+        """Its only feature."""
+        return {"score": self.steps.score(x, state, operator)}
 
 
 def explained(
@@ -178,7 +179,7 @@ def _fates(steps: Steps, x: Input, path: Sequence[Operator]) -> list[dict[Operat
     """For each decision, what became of those alternatives that the queue has held."""
     model = steps.model
     queue = model._beam(model.queue) if isinstance(model.queue, int) else model.queue
-    events = trace_search(_Scored(steps), x, Linear({"score": 1.0}), queue)
+    events = trace_search(Scored(steps), x, Linear({"score": 1.0}), queue)
     nodes: dict[int, Explanation] = {}
     for event in events:
         for node in (event, *event["queue"]):

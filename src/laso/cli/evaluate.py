@@ -14,6 +14,7 @@ from laso.errors import BadData
 from laso.evaluation import evaluated
 
 if TYPE_CHECKING:
+    from laso.calibration import Reliability
     from laso.estimators import SequenceEstimator
 
 
@@ -38,18 +39,30 @@ def run(
     comment: Annotated[
         str | None, typer.Option(help="How lines begin that are comments; guessed by default.")
     ] = None,
+    confidence: Annotated[
+        bool, typer.Option("--confidence", help="Also tell how true the model's probabilities are.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Write the scores as JSON.")] = False,
 ) -> None:
     """Score labels: chunks as conlleval does, tokens, sentences, and the most frequent errors."""
     said = checked(Settings(format=form, separator=separator, comment=comment))
     if len(paths) < (1 if compare else 2):
         raise typer.BadParameter("expected a model and files, or --compare and files")
+    if compare and confidence:
+        raise typer.BadParameter("--confidence is about a model, and --compare has none")
     try:
-        wanted, found = _compared(paths, said) if compare else _labelled(paths, said)
+        if compare:
+            wanted, found, table = *_compared(paths, said), None
+        else:
+            wanted, found, table = _labelled(paths, said, confidence)
         result = evaluated(wanted, found)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
-    typer.echo(json.dumps(result.as_json(), indent=1, ensure_ascii=False) if as_json else result)
+    if as_json:
+        more = {} if table is None else {"calibration": table.as_json()}
+        typer.echo(json.dumps({**result.as_json(), **more}, indent=1, ensure_ascii=False))
+    else:
+        typer.echo(str(result) if table is None else f"{result}\n{table}")
 
 
 def _compared(files: list[str], settings: Settings) -> tuple[list[Any], list[Any]]:
@@ -64,7 +77,9 @@ def _compared(files: list[str], settings: Settings) -> tuple[list[Any], list[Any
     )
 
 
-def _labelled(paths: list[str], settings: Settings) -> tuple[list[Any], list[Any]]:
+def _labelled(
+    paths: list[str], settings: Settings, confidence: bool
+) -> tuple[list[Any], list[Any], Reliability | None]:
     from laso.estimators import load_model
 
     model = load_model(paths[0])
@@ -78,7 +93,9 @@ def _labelled(paths: list[str], settings: Settings) -> tuple[list[Any], list[Any
         raise BadData(f"{paths[1]}:1: found no column of labels, expected one to compare with")
     sentences = replace(sentences, layout=layout)
     with sentences.located():
-        return _in_one_scheme(model, sentences.answers), model.predict(sentences.tokens)
+        tokens, answers = sentences.tokens, sentences.answers
+        table = model.reliability(tokens, answers) if confidence else None
+        return _in_one_scheme(model, answers), model.predict(tokens), table
 
 
 def _in_one_scheme(model: SequenceEstimator, wanted: list[Any]) -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
@@ -20,7 +21,7 @@ from laso.cli.sentences import (
     remembered,
 )
 from laso.cli.settings import Settings, checked
-from laso.data.formats import Format, Layout, guessed, written
+from laso.data.formats import Format, Layout, cells, guessed, written
 
 if TYPE_CHECKING:
     from laso.data.columns import Block
@@ -48,6 +49,12 @@ def run(
     comment: Annotated[
         str | None, typer.Option(help="How lines begin that are comments; guessed by default.")
     ] = None,
+    confidence: Annotated[
+        bool, typer.Option("--confidence", help="Also tell how probable each label is.")
+    ] = False,
+    nbest: Annotated[
+        int, typer.Option(min=0, help="Also the best so many outputs, with --json.")
+    ] = 0,
     as_json: Annotated[
         bool, typer.Option("--json", help="Write a JSON object a line, whatever was read.")
     ] = False,
@@ -56,20 +63,59 @@ def run(
     from laso.estimators import load_model
 
     said = checked(Settings(format=form, separator=separator, comment=comment))
+    if nbest and not as_json:
+        raise typer.BadParameter("--nbest needs --json")
     known = load_model(model)
+    more = More(confidence, nbest)
     try:
         with _target(output) as out:
             for name in files or [STDIN]:
                 with opened(name) as file:
-                    for text in labelled(known, file, name, said, as_json=as_json):
+                    for text in labelled(known, file, name, said, as_json=as_json, more=more):
                         out.write(text.encode())
                         out.flush()
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
 
 
+@dataclass(frozen=True)
+class More:
+    """What is told beside labels."""
+
+    confidence: bool = False
+    nbest: int = 0
+
+    def found(self, model: SequenceEstimator, tokens: list[Any]) -> Iterator[Found]:
+        """Labels, and what else is told of each sentence."""
+        answers = [Found(labels) for labels in model.predict(tokens)]
+        if self.confidence:
+            for answer, known in zip(answers, model.predict_confidence(tokens), strict=True):
+                answer.more["probability"] = known.probability
+                answer.more["probabilities"] = [
+                    part.probability for part in known.parts for _ in range(part.start, part.end)
+                ]
+        if self.nbest:
+            for answer, paths in zip(answers, model.predict_nbest(tokens, self.nbest), strict=True):
+                answer.more["nbest"] = [{"score": s, "labels": labels} for s, labels in paths]
+        return iter(answers)
+
+
+@dataclass(frozen=True)
+class Found:
+    """The labels of a sentence, and what else is told of it."""
+
+    labels: list[Any]
+    more: dict[str, Any] = field(default_factory=dict)
+
+
 def labelled(
-    model: SequenceEstimator, file: Any, name: str, settings: Settings, *, as_json: bool
+    model: SequenceEstimator,
+    file: Any,
+    name: str,
+    settings: Settings,
+    *,
+    as_json: bool,
+    more: More,
 ) -> Iterator[str]:
     """The labelled sentences as text, some at a time."""
     trained = remembered(model.notes_, model.encoder_.names)
@@ -86,12 +132,24 @@ def labelled(
             continue
         sentences = Sentences(form, layout, full, [(where, len(full))])
         with sentences.located():
-            found = iter(model.predict(sentences.tokens))
+            found = more.found(model, sentences.tokens)
         to = "jsonl" if as_json else form.kind
         yield "".join(
-            written(block, next(found) if block.tokens else [], form, layout, to)
+            written(block, *_told(next(found) if block.tokens else Found([]), to), form, layout, to)
             for block in blocks
         )
+
+
+def _told(found: Found, to: str) -> tuple[list[Any], dict[str, Any]]:
+    """Labels and other keys of a JSON object; in columns a probability stands after its label."""
+    if to == "jsonl":
+        return found.labels, found.more
+    if "probabilities" not in found.more:
+        return found.labels, {}
+    if to == "conllu":
+        raise typer.BadParameter("CoNLL-U has no column for probabilities: use --json")
+    pairs = zip(found.labels, found.more["probabilities"], strict=True)
+    return [(*cells(label), f"{p:.4f}") for label, p in pairs], {}
 
 
 def recognised(

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from laso.estimators import SequenceEstimator
 
 CHECKPOINT = ".checkpoint"
+CALIBRATED = 300  # held-out sentences to calibrate probabilities on
 
 
 def run(
@@ -179,7 +180,7 @@ def planned(sentences: Sentences, settings: Settings) -> Job:
         fraction = told.HELD_OUT if n >= told.FEWEST else 0.0
     if not fraction or n < 2:
         return Job(settings, task, sentences, sentences, None)
-    from laso.estimators.base import held_out
+    from laso.estimators.runs import held_out
 
     seed = (settings.set or {}).get("seed", 0)
     try:
@@ -245,8 +246,14 @@ def unfinished(path: Path, model: SequenceEstimator, data: dict[str, Any]) -> An
 def finished(job: Job, model: SequenceEstimator, path: Path) -> dict[str, Any]:
     """Evaluate and save: the report."""
     evaluation: Evaluation | None = None
+    error = None
     if job.dev is not None:
-        evaluation = evaluated(job.dev.answers, model.predict(job.dev.tokens))
+        tokens, answers = job.dev.tokens, job.dev.answers
+        evaluation = evaluated(answers, model.predict(tokens))
+        if all(label is not None for labels in answers for label in labels):
+            some = slice(CALIBRATED)
+            model.calibrate(tokens[some], answers[some])
+            error = model.reliability(tokens[some], answers[some]).error
     layout, form = job.all.layout, job.all.form
     model.notes_ |= {
         "layout": {"inputs": layout.inputs, "labels": layout.labels, "width": layout.width},
@@ -275,6 +282,7 @@ def finished(job: Job, model: SequenceEstimator, path: Path) -> dict[str, Any]:
         "resumed": job.resumed,
         "refit": "chosen" in model.notes_,
         "features": model.size_.features,
+        "calibration_error": error,
         "evaluation": None if evaluation is None else evaluation.as_json(),
         "report": str(evaluation or ""),
     }

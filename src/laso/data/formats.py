@@ -216,28 +216,40 @@ def usual_layout(form: Format, names: tuple[str, ...]) -> Layout:
 # --------------------------------------------------------------------------- written again
 
 
-def written(block: Block, labels: Sequence[Any], form: Format, layout: Layout, to: str) -> str:
-    """The sentence with labels found for it, in the format ``to`` (conllu only from conllu)."""
+def written(
+    block: Block,
+    labels: Sequence[Any],
+    more: dict[str, Any],
+    form: Format,
+    layout: Layout,
+    to: str,
+) -> str:
+    """The sentence with labels found for it, in the format ``to`` (conllu only from conllu).
+
+    ``more`` are further keys of a JSON object.
+    """
     if to == "jsonl":
-        return _as_json(block, labels, form, layout)
+        return _as_json(block, labels, more, form, layout)
     if to == form.kind == "conllu":
         return _as_conllu(block, labels, layout)
     return _as_columns(block, labels, form, layout)
 
 
-def _as_json(block: Block, labels: Sequence[Any], form: Format, layout: Layout) -> str:
+def _as_json(
+    block: Block, labels: Sequence[Any], more: dict[str, Any], form: Format, layout: Layout
+) -> str:
     name = layout.labels[0] if form.kind == "jsonl" and layout.labels else LABELS[0]
     fields = block.fields
     if fields is None or not any(key in fields for key in WORDS):
         fields = {**(fields or {}), WORDS[0]: layout.tokens(block)}
-    return json.dumps({**fields, name: list(labels)}, ensure_ascii=False) + "\n"
+    return json.dumps({**fields, name: list(labels), **more}, ensure_ascii=False) + "\n"
 
 
 def _as_conllu(block: Block, labels: Sequence[Any], layout: Layout) -> str:
     lines = dict(block.lines)
     for number, label in zip(block.places, labels, strict=True):
         columns = lines[number].rstrip(" ").split("\t")
-        for name, cell in zip(layout.labels, _cells(label), strict=True):
+        for name, cell in zip(layout.labels, cells(label), strict=True):
             columns[CONLLU.index(name)] = cell
         lines[number] = "\t".join(columns)
     return "\n".join([*lines.values(), "", ""])
@@ -245,15 +257,16 @@ def _as_conllu(block: Block, labels: Sequence[Any], layout: Layout) -> str:
 
 def _as_columns(block: Block, labels: Sequence[Any], form: Format, layout: Layout) -> str:
     if form.kind != "columns":
-        rows = [[*_cells(t), *_cells(a)] for t, a in zip(layout.tokens(block), labels, strict=True)]
+        rows = [[*cells(t), *cells(a)] for t, a in zip(layout.tokens(block), labels, strict=True)]
         return "".join("\t".join(map(str, row)) + "\n" for row in rows) + "\n"
     lines = dict(block.lines)
     for number, label in zip(block.places, labels, strict=True):
         line = lines[number].rstrip(" ")
         separator = form.separator or ("\t" if "\t" in line else " ")
-        lines[number] = separator.join([line, *_cells(label)])
+        lines[number] = separator.join([line, *cells(label)])
     return "\n".join([*lines.values(), "", ""])
 
 
-def _cells(label: Any) -> tuple[str, ...]:
+def cells(label: Any) -> tuple[str, ...]:
+    """A label as columns: one, or several of several layers."""
     return label if isinstance(label, tuple) else (label,)

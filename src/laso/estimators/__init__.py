@@ -8,9 +8,10 @@ import os
 from laso import model_file
 from laso.errors import BadModel
 from laso.estimators import storage
-from laso.estimators.base import Checkpoint, SequenceEstimator, Size
+from laso.estimators.base import SequenceEstimator
 from laso.estimators.chunker import Chunker
 from laso.estimators.crf import CRF
+from laso.estimators.runs import Checkpoint, Size
 from laso.estimators.tagger import Tagger, quality
 
 __all__ = [

@@ -3,229 +3,54 @@
 from __future__ import annotations
 
 import os
-import random
 import re
 import time
-import zlib
-from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from copy import copy
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
+from laso.calibration import Reliability, reliability
 from laso.engine.exact import ExactMachine
-from laso.engine.layout import Array, Corpus, Options, Table
-from laso.engine.machine import Machine, all_of, default_threads, new_table
-from laso.engine.options import is_exact, options_for
+from laso.engine.layout import Array, Corpus, Table
+from laso.engine.machine import Machine, all_of, new_table
+from laso.engine.nbest import beam_nbest
 from laso.engine.passes import Plan, Report, Training, train
-from laso.engine.problem import CompiledProblem
 from laso.errors import BadData
 from laso.estimators import storage
+from laso.estimators.confidence import (
+    TEMPERATURE,
+    Confidence,
+    confidences,
+    fitted_temperature,
+    judged,
+)
+from laso.estimators.runs import Checkpoint, Examples, Size, held_out
+from laso.estimators.tables import wider, with_bias
+from laso.estimators.task import Task, by_sentence, is_weighted, whole
 from laso.features import encode
-from laso.features.encode import Encoder
-from laso.features.inputs import Column, Columns, Data, Factor, Features, labels_of, read_input
-from laso.features.templates import BIAS, LABEL, Template, parse_templates
-from laso.learn import laso
+from laso.features.inputs import (
+    Columns,
+    Data,
+    Features,
+    read_input,
+)
+from laso.features.templates import BIAS, LABEL, parse_templates
 from laso.model_file import packed, read_file, reading, write_file
-from laso.params import Estimator
-from laso.queues import MakeQueue, beam
-from laso.training import Rule, Strategy
-from laso.updates import Lbfgs, Likelihood, perceptron
+from laso.updates import Lbfgs, Likelihood
+
+__all__ = ["SequenceEstimator", "by_sentence", "is_weighted", "whole"]
 
 USUAL_NAMES = ("w", "pos")
-FEW_TOKENS = 2000  # for fewer, threads cost more than they bring
 
 Progress = Callable[[Report], None]
 
 
-@dataclass
-class Checkpoint:
-    """Where a run is saved as it goes on, after an epoch, at most once in so many seconds.
-
-    A run that was killed goes on from there by ``load`` and ``resume``.
-    """
-
-    path: str | os.PathLike[str]
-    seconds: float = 30.0
-    notes: dict[str, Any] = field(default_factory=dict)  # to be saved with it
-    saved: float = field(default_factory=time.monotonic)  # when it was last saved
-
-    def is_due(self) -> bool:
-        """Has enough time passed? Then it begins again."""
-        now = time.monotonic()
-        due = now - self.saved >= self.seconds
-        if due:
-            self.saved = now
-        return due
-
-
-class Size(NamedTuple):
-    """How large a model is in memory."""
-
-    features: int  # keys that have a row of weights
-    weights: int  # weights that are not zero
-    bytes: int
-
-
-@dataclass(frozen=True)
-class Examples:
-    """Encoded sentences with their answers, and others with the answers wanted to score them on."""
-
-    train: Corpus
-    weighted: bool
-    held_out: Corpus | None = None
-    wanted: Sequence[Any] = ()
-
-    @property
-    def fingerprint(self) -> int:
-        """Tells whether two sets of examples are the same."""
-        crc = 0
-        for array in (self.train.starts, self.train.items, self.train.outputs, self.train.pool):
-            crc = zlib.crc32(np.ascontiguousarray(array).data, crc)
-        return crc
-
-
-class SequenceEstimator(Estimator):
-    """Learns by search to give sentences an answer: labels, chunks ...
-
-    A task is a subclass. Its ``__init__`` names all parameters, those here and its own, hands the
-    former on and stores the latter. What it must say (*answers* are what the user handed in as
-    labels, in whatever form ``_read`` gives them, *labels* are those of operators):
-
-    task                            its name in a model file
-    _problem(weighted)              the compiled problem; ``weighted``: features have values
-    _templates(names)               which features there are, for columns of these names
-    _encoder(templates, names, labels, width)
-                                    makes the encoder, for learning and for a file loaded
-    _corpus(data, answers)          data as arrays, with the answers as outputs (one number a token,
-                                    so that some sentences can be held out), or without, if None
-    _found(steps, ends)             decoded operators (group, label) as ``predict`` returns them:
-                                    those of answer i end at ends[i]
-    _quality(wanted, found)         how good the answers found are, from 0 to 1
-
-    and what it may say otherwise than it is said here:
-
-    _checks()                       parameters: (name, is it good, what is expected)
-    _read(X, y)                     data and answers; here, the labels of the tokens
-    _labels(data, answers)          the labels that occur, sorted
-    _facts(data, answers)           what else of the data the encoder must know, as JSON; it is in
-                                    ``facts_`` before the encoder is made, and in the model file
-    _wanted(data, answers)          answers in the form that ``_found`` has
-    _beam(width)                    the queue that a number stands for
-    _step(group, label)             what an operator is called, and how many tokens it is about
-    _rule()                         the update, if None was given too
-    """
-
-    task: ClassVar[str]
-
-    encoder_: Encoder
-    facts_: dict[str, Any]
-    classes_: Array
-    weights_: Table
-    training_: Training | None
-    fingerprint_: int
-    notes_: dict[str, Any]
-    seconds_: dict[str, float]
-
-    def __init__(
-        self,
-        *,
-        columns: Sequence[str] | None = None,
-        queue: int | MakeQueue = 5,
-        update: Rule | None = None,
-        strategy: Strategy = laso,
-        epochs: int = 10,
-        seed: int | None = 0,
-        held_out: float | None = None,
-        patience: int | None = None,
-        average: bool | None = None,
-        hash_bits: int = 0,
-        threads: int | None = None,
-        dtype: str = "float32",
-    ):
-        self.columns = columns
-        self.queue = queue
-        self.update = update
-        self.strategy = strategy
-        self.epochs = epochs
-        self.seed = seed
-        self.held_out = held_out
-        self.patience = patience
-        self.average = average
-        self.hash_bits = hash_bits
-        self.threads = threads
-        self.dtype = dtype
-
-    # ----------------------------------------------------------------------- what a task says
-
-    @abstractmethod
-    def _problem(self, weighted: bool) -> type[CompiledProblem]: ...
-
-    @abstractmethod
-    def _templates(self, names: tuple[str, ...]) -> str | Sequence[str | Template]: ...
-
-    @abstractmethod
-    def _encoder(
-        self,
-        templates: tuple[Template, ...],
-        names: tuple[str, ...],
-        labels: tuple[str, ...],
-        width: int,
-    ) -> Encoder: ...
-
-    @abstractmethod
-    def _corpus(self, data: Data, answers: Any) -> Corpus: ...
-
-    @abstractmethod
-    def _found(self, steps: Array, ends: Array) -> list[Any]: ...
-
-    @abstractmethod
-    def _quality(self, wanted: Sequence[Any], found: list[Any]) -> float: ...
-
-    def _checks(self) -> list[tuple[str, bool, str]]:
-        return [
-            ("epochs", whole(self.epochs, 1), "a whole number from 1 up"),
-            ("patience", self.patience is None or whole(self.patience, 1), "None or from 1 up"),
-            ("threads", self.threads is None or whole(self.threads, 1), "None or from 1 up"),
-            (
-                "held_out",
-                self.held_out is None or 0 < self.held_out < 1,
-                "None or a fraction between 0 and 1",
-            ),
-            ("hash_bits", whole(self.hash_bits, 0) and self.hash_bits <= 62, "0 to 62"),
-            ("dtype", str(self.dtype) in ("float32", "float64"), "'float32' or 'float64'"),
-        ]
-
-    def _read(self, X: Any, y: Any) -> tuple[Data, Any]:
-        data = read_input(X)
-        if not data.lengths.sum():
-            raise BadData("found no token to learn from, expected at least one")
-        if y is not None:
-            return data, labels_of(y, data.lengths)
-        if isinstance(data, Features) or len(data.columns) < 2:
-            raise BadData("found no labels: expected y, or tuples whose last column is the label")
-        return data.split()
-
-    def _labels(self, data: Data, answers: Any) -> list[str]:
-        return encode.distinct_labels(answers, data.lengths)
-
-    def _facts(self, data: Data, answers: Any) -> dict[str, Any]:
-        return {}
-
-    def _wanted(self, data: Data, answers: Any) -> list[Any]:
-        return by_sentence(answers, data.lengths)
-
-    def _beam(self, width: int) -> MakeQueue:
-        return beam(width)
-
-    def _step(self, group: int, label: int) -> tuple[str, int]:
-        return str(self.classes_[label]), 1
-
-    def _rule(self) -> Rule:
-        return perceptron() if self.update is None else self.update
+class SequenceEstimator(Task):
+    """Learns by search to give sentences an answer; what the answer is, is said by a ``Task``."""
 
     # ----------------------------------------------------------------------- learning
 
@@ -292,15 +117,20 @@ class SequenceEstimator(Estimator):
         classes: Sequence[str] | None = None,
         progress: Progress | None = None,
     ) -> Self:
-        """One pass over these sentences; ``classes`` are all labels to come, at the first call."""
+        """One pass over these sentences, whose labels, words and features may be new.
+
+        ``classes`` are labels to come, at the first call: a label that is known from the
+        beginning is learned to be avoided, too.
+        """
         self._check()
         if isinstance(self._rule(), Lbfgs):
             raise ValueError("lbfgs() needs all data at once, for fit; here use adagrad() or sgd()")
         data, answers = self._read(X, y)
+        found = self._labels(data, answers)
         if not hasattr(self, "weights_"):
-            found = self._labels(data, answers)
             self._begin(data, sorted({*found, *(classes if classes is not None else ())}), answers)
         training = self._state()
+        self._widen([label for label in found if label not in self.encoder_.labels], data, answers)
         self.encoder_.grow(data)
         examples = Examples(self._corpus(data, answers), is_weighted(data))
         self.fingerprint_ = examples.fingerprint
@@ -312,35 +142,6 @@ class SequenceEstimator(Estimator):
         started = time.perf_counter()
         yield
         self.seconds_[stage] = time.perf_counter() - started
-
-    def _check(self) -> None:
-        for name, good, expected in self._checks():
-            if not good:
-                raise ValueError(f"{name} must be {expected}, found {getattr(self, name)!r}")
-        self._margin()
-
-    @property
-    def _is_exact(self) -> bool:
-        return not isinstance(self.queue, int) and is_exact(self.queue)
-
-    def _options(self) -> Options:
-        queue = self._beam(self.queue) if isinstance(self.queue, int) else self.queue
-        return options_for(self._problem(False), queue, self._rule(), self.strategy)
-
-    def _machine(self, weighted: bool) -> Machine | ExactMachine:
-        problem = self._problem(weighted)
-        if self._is_exact:
-            return ExactMachine(problem, self._rule(), expected=self.strategy is laso)
-        return Machine(problem, self._options())
-
-    def _margin(self) -> float:
-        """What learning begins with; to ask for it is to check queue, update and strategy."""
-        return self._machine(False).options.margin
-
-    def _threads(self, corpus: Corpus) -> int:
-        if len(corpus.items) < FEW_TOKENS:
-            return 1
-        return default_threads() if self.threads is None else self.threads
 
     def _state(self) -> Training:
         """The training to go on with."""
@@ -369,6 +170,23 @@ class SequenceEstimator(Estimator):
         margin = self._margin()
         table = new_table(len(labels), margin=margin, dtype=self.dtype, hash_bits=self.hash_bits)
         self.training_ = Training(table)
+
+    def _widen(self, new: list[str], data: Data, answers: Any) -> None:
+        """Make room for new labels, behind the old ones."""
+        facts = self._wider(self._facts(data, answers))
+        if not new and facts == self.facts_:
+            return
+        old, training = self.encoder_, self._state()
+        labels = (*old.labels, *new)
+        self.facts_ = facts
+        self.encoder_ = self._encoder(old.templates, old.names, labels, old.width)
+        self.encoder_.taught_by(old)
+        self.classes_ = np.array(labels, dtype=object)
+        training.table = wider(training.table, len(new))
+        if training.best is not None:
+            self.weights_ = training.best = wider(training.best, len(new))
+        if training.squares is not None:
+            training.squares = np.pad(training.squares, ((0, 0), (0, len(new))))
 
     def _names(self, n: int) -> tuple[str, ...]:
         if self.columns is None or not n:
@@ -475,14 +293,67 @@ class SequenceEstimator(Estimator):
         return self._quality(self._wanted(data, answers), self._predicted(data))
 
     def predict_nbest(self, X: Any, n: int) -> list[list[tuple[float, Any]]]:
-        """The ``n`` best answers for each sentence with their scores, with ``queue=exact()``."""
-        machine, corpus = self._exactly("predict_nbest", X)
-        found = machine.nbest(
-            corpus, all_of(corpus), self.weights_, n, threads=self._threads(corpus)
-        )
+        """The ``n`` best answers for each sentence with their scores.
+
+        With ``queue=exact()`` these are the best of all, else those that the beam holds at its end.
+        """
+        self._must_have("weights_")
+        data = read_input(X)
+        machine, corpus = self._machine(is_weighted(data)), self._corpus(self._inputs(data), None)
+        order, threads = all_of(corpus), self._threads(corpus)
+        if isinstance(machine, ExactMachine):
+            found = machine.nbest(corpus, order, self.weights_, n, threads=threads)
+        else:
+            found = beam_nbest(machine, corpus, order, self.weights_, n, threads=threads)
         answers = self._found(found.steps, found.ends)
         paths = list(zip(found.scores.tolist(), answers, strict=True))
         return [paths[a:b] for a, b in pairwise([0, *np.cumsum(found.counts).tolist()])]
+
+    def predict_confidence(self, X: Any) -> list[Confidence]:
+        """What is found in each sentence, how probable it is, and how probable its parts are.
+
+        Exact from the lattice with ``queue=exact()``, else from the outputs that the beam holds.
+        After ``calibrate`` the probabilities are what they say.
+        """
+        self._must_have("weights_")
+        data = read_input(X)
+        corpus = self._corpus(self._inputs(data), None)
+        temperature = float(self.notes_.get(TEMPERATURE, 1.0))
+        return confidences(self, corpus, is_weighted(data), temperature)
+
+    def predict_forced(self, X: Any, *, known: Any = None, banned: Any = None) -> list[Any]:
+        """What is found in each sentence if some of it is known, or banned.
+
+        ``known`` has for each sentence None, or a label or None for each token, or spans (label,
+        start, end). ``banned`` has for each sentence None, labels that are banned in all of it, or
+        such labels for each token.
+        """
+        from laso.estimators.forced import forced
+
+        self._must_have("weights_")
+        sentences = list(X)
+        facts = [
+            [None] * len(sentences) if some is None else list(some) for some in (known, banned)
+        ]
+        rows = zip(sentences, *facts, strict=True)
+        return [forced(self, x, some, never)[0] for x, some, never in rows]
+
+    def calibrate(self, X: Any, y: Any = None) -> Self:
+        """Choose the temperature of ``predict_confidence`` on sentences not learned from."""
+        self._must_have("weights_")
+        data, answers = self._read(X, y)
+        corpus = self._corpus(self._inputs(data), None)
+        wanted = self._wanted(data, answers)
+        self.notes_[TEMPERATURE] = fitted_temperature(self, corpus, is_weighted(data), wanted)
+        return self
+
+    def reliability(self, X: Any, y: Any = None) -> Reliability:
+        """How often parts of each probability are right, and the expected calibration error."""
+        data, answers = self._read(X, y)
+        corpus = self._corpus(self._inputs(data), None)
+        temperature = float(self.notes_.get(TEMPERATURE, 1.0))
+        found = confidences(self, corpus, is_weighted(data), temperature)
+        return reliability(*judged(self, found, self._wanted(data, answers)))
 
     def _exactly(self, name: str, X: Any) -> tuple[ExactMachine, Corpus]:
         self._must_have("weights_")
@@ -505,6 +376,26 @@ class SequenceEstimator(Estimator):
         if isinstance(data, Columns) and len(data.columns) == len(self.encoder_.names) + 1:
             return data.split()[0]
         return data
+
+    def biased(self, bias: Mapping[str, float]) -> Self:
+        """A copy that finds some labels more often, or less: so much is added to their score.
+
+        For labels that mark chunks, less for O finds more chunks, of which more are wrong.
+        """
+        self._must_have("weights_")
+        made = copy(self)
+        made.training_ = None
+        made.weights_ = with_bias(self.weights_, self._constants(), self._amounts(bias))
+        return made
+
+    def _amounts(self, bias: Mapping[str, float]) -> Array:
+        amounts = np.zeros(len(self.encoder_.labels))
+        for label, amount in bias.items():
+            if label not in self.encoder_.labels:
+                expected = ", ".join(self.encoder_.labels)
+                raise ValueError(f"found a bias for {label!r}, expected one of {expected}")
+            amounts[self.encoder_.labels.index(label)] = amount
+        return amounts
 
     # ----------------------------------------------------------------------- files
 
@@ -534,30 +425,3 @@ class SequenceEstimator(Estimator):
         header, tensors = read_file(path, cls.task)
         with reading(path):
             return storage.put_together(cls, header, tensors)
-
-
-def held_out(n: int, fraction: float, seed: int | None) -> list[int]:
-    """Which of n sentences are held out: a part drawn by the seed, in their order."""
-    k = max(1, round(n * fraction))
-    if k >= n:
-        raise ValueError(f"held_out={fraction} leaves none of {n} sentences to learn from")
-    return sorted(random.Random(f"{seed}/held out").sample(range(n), k))
-
-
-def by_sentence(labels: Column, lengths: Array) -> list[list[str | None]]:
-    """The labels of all tokens as a list for each sentence."""
-    if isinstance(labels, Factor):
-        flat = np.array(labels.values, dtype=object)[labels.codes].tolist()
-    else:
-        flat = list(labels)
-    return [flat[a:b] for a, b in pairwise([0, *np.cumsum(lengths).tolist()])]
-
-
-def is_weighted(data: Data) -> bool:
-    """Do features have values?"""
-    return isinstance(data, Features) and data.values is not None
-
-
-def whole(value: Any, least: int) -> bool:
-    """A whole number, so large at least?"""
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least

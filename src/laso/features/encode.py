@@ -128,6 +128,12 @@ class Encoder:
         for column, known in self.vocabularies.items():
             self.learn_values(column, _new_values(data.columns[column], known, data.lengths))
 
+    def taught_by(self, other: Encoder) -> None:
+        """Learn all values and features that another knows, by the same numbers."""
+        for column, values in other.vocabularies.items():
+            self.learn_values(column, list(values))
+        self.attributes |= other.attributes
+
     def learn_attributes(self, names: Sequence[str]) -> None:
         """Remember what features of tokens are called."""
         self.attributes |= zip(string_keys(names).tolist(), names, strict=True)
