@@ -40,10 +40,11 @@ def test_no_sentences_and_sentences_without_words(make):
 
 
 def test_sentences_of_one_word_and_of_ten_thousand(make):
-    long = [token for sentence in TRAIN for token in sentence]
-    long = (long * (10_000 // len(long) + 1))[:10_000]
-    model = make(epochs=1).fit([long, [("Yes", "UH", "O")]])
-    found = model.predict([[token[:2] for token in long], [("Yes", "UH")]])
+    plain = [("word", "NN", "O")] * 10_000
+    model = make(epochs=1).fit([*SMALL, plain, [("Yes", "UH", "O")]])
+    words = [token[:2] for sentence in TRAIN for token in sentence]
+    words = (words * (10_000 // len(words) + 1))[:10_000]
+    found = model.predict([words, [("Yes", "UH")]])
     assert [len(tags) for tags in found] == [10_000, 1]
 
 

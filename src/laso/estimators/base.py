@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -29,6 +30,7 @@ from laso.estimators.confidence import (
     judged,
 )
 from laso.estimators.runs import Checkpoint, Examples, Size, held_out
+from laso.estimators.store import Source, stored
 from laso.estimators.tables import wider, with_bias
 from laso.estimators.task import Task, by_sentence, is_weighted, whole
 from laso.features import encode
@@ -84,6 +86,35 @@ class SequenceEstimator(Task):
             update = self._rule()
             epochs = update.iterations if isinstance(update, Lbfgs) else self.epochs
             return self._learn(examples, epochs, progress, checkpoint)
+
+    def fit_stream(
+        self,
+        source: Source,
+        *,
+        store: str | os.PathLike[str],
+        dev: Any = None,
+        progress: Progress | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> Self:
+        """Learn from more sentences than memory holds, with the result that ``fit`` would have.
+
+        ``source`` is a column file, or a function that gives the sentences anew. They are encoded
+        once, into files in the folder ``store``, and learned from there.
+        """
+        self._check()
+        if self.held_out is not None:
+            raise ValueError("held_out needs all sentences at once: use dev, or fit")
+        corpus, weighted = stored(self, source, Path(store))
+        examples = Examples(corpus, weighted)
+        if dev is not None:
+            data, answers = self._read(*(dev if isinstance(dev, tuple) else (dev, None)))
+            held = self._corpus(self._inputs(data), None)
+            weighted |= is_weighted(data)
+            examples = Examples(corpus, weighted, held, self._wanted(data, answers))
+        self.fingerprint_ = examples.fingerprint
+        update = self._rule()
+        epochs = update.iterations if isinstance(update, Lbfgs) else self.epochs
+        return self._learn(examples, epochs, progress, checkpoint)
 
     def resume(
         self,

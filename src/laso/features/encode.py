@@ -169,6 +169,14 @@ class Encoder:
         spec = self._spec(int(lengths.max(initial=1)), lists, sets)
         return Corpus(items, starts, pool, values, spec, outputs, starts)
 
+    def moved(self, items: Array, pool: int) -> Array:
+        """The items of a part, if so much of the pool stands before its own."""
+        return items if self.names else items + np.int32(pool)
+
+    def spec_for(self, longest: int, most: int | None) -> Array:
+        """The constants for sentences so long, whose tokens have so many features of their own."""
+        return self._spec(longest, (-1, 0) if most is None else (0, most), None)
+
     def _spec(self, longest: int, lists: tuple[int, int], sets: Array | None) -> Array:
         """The problem's constants; the same array again where it can be, for short calls."""
         # Powers of two, so that few differ; more room than needed does no harm.
