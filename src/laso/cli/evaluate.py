@@ -85,7 +85,7 @@ def _labelled(
     model = load_model(paths[0])
     sentences = read(paths[1:], settings)
     block = sentences.blocks[0]
-    trained = remembered(model.notes_, model.encoder_.names)
+    trained = remembered(model)
     layout = layout_for(
         block.names, trained, sentences.form, f"{paths[1]}:{block.places[0] if block.places else 1}"
     )

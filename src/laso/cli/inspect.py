@@ -79,7 +79,7 @@ def explain(
 
 def sentences(model: Any, name: str, settings: Settings) -> Any:
     """The sentences of a file: tokens as the model takes them, and words to show."""
-    trained = remembered(model.notes_, model.encoder_.names)
+    trained = remembered(model)
     with opened(name) as file:
         form = recognised(head_of(file), name, model, trained, settings)
         for block in form.blocks(file):

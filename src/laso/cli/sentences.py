@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import IO, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import typer
 
@@ -17,6 +17,9 @@ from laso.cli.settings import Settings
 from laso.data.columns import Block
 from laso.data.formats import CONLLU, Format, Layout, guessed, usual_layout
 from laso.errors import BadData, LasoError
+
+if TYPE_CHECKING:
+    from laso.estimators import SequenceEstimator
 
 HEAD = 1 << 16  # bytes of a file to guess its format by
 STDIN = "-"
@@ -164,14 +167,14 @@ def check_columns(blocks: list[Block], layout: Layout, name: str) -> None:
             )
 
 
-def remembered(notes: dict[str, Any], names: Sequence[str]) -> Layout:
+def remembered(model: SequenceEstimator) -> Layout:
     """The layout that a model was trained with; of one trained in Python, the columns in order."""
-    said = notes.get("layout")
+    said = model.notes_.get("layout")
     if isinstance(said, dict):
         return Layout(tuple(said["inputs"]), tuple(said["labels"]), int(said["width"]))
-    n = max(1, len(names))
-    numbers = tuple(str(i) for i in range(1, n + 1))
-    return Layout(numbers, (str(n + 1),), n + 1)
+    n, layers = max(1, len(model.encoder_.names)), len(getattr(model, "layers", "1"))
+    numbers = tuple(str(i) for i in range(1, n + layers + 1))
+    return Layout(numbers[:n], numbers[n:], n + layers)
 
 
 def is_column_file(head: str, layout: Layout, labels: Sequence[str]) -> bool:
@@ -190,7 +193,8 @@ def is_column_file(head: str, layout: Layout, labels: Sequence[str]) -> bool:
     if width == len(layout.inputs):
         return True
     last = {row[-1] for row in rows}
-    return width == layout.width and bool(last & set(labels))
+    known = bool(last & set(labels)) or len(layout.labels) > 1
+    return width == layout.width and known
 
 
 def layout_for(names: Sequence[str], trained: Layout, form: Format, place: str) -> Layout:

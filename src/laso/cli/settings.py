@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 EPOCHS, PATIENCE, HELD_OUT = 30, 3, 0.1
 FEWEST = 20  # of fewer sentences none are held out
 EPOCHS_UNSEEN = 10  # where none are held out to choose by
-TASKS = {"tag": "tagging", "chunk": "chunking"}
+TASKS = {"tag": "tagging", "chunk": "chunking", "joint": "joint"}
 CALLS = ("queue", "update", "strategy")  # parameters that are made by calls
 NAMES = (
     *("beam", "greedy", "exact", "bounded_best_first"),
@@ -167,13 +167,19 @@ def made(text: str) -> Any:
         ) from None
 
 
-def estimator(task: str, settings: Settings, *, epochs: int, patience: int | None) -> Any:
-    """The estimator to train; its seed says which sentences are held out."""
+def estimator(
+    task: str, settings: Settings, labels: Sequence[str], *, epochs: int, patience: int | None
+) -> Any:
+    """The estimator to train, for columns of labels."""
     from laso.estimators import TASKS as CLASSES
     from laso.features import read_templates
 
+    if TASKS[task] not in CLASSES:
+        raise typer.BadParameter(f"there is no estimator for --task {task}")
     cls: type[SequenceEstimator] = CLASSES[TASKS[task]]
     parameters: dict[str, Any] = {"epochs": epochs, "patience": patience}
+    if task == "joint":
+        parameters["layers"] = [n if n.isidentifier() else f"layer{n}" for n in labels]
     if settings.columns is not None and settings.inputs is not None:
         parameters["columns"] = settings.inputs
     if settings.templates is not None:
@@ -183,7 +189,10 @@ def estimator(task: str, settings: Settings, *, epochs: int, patience: int | Non
         call = name in CALLS and isinstance(value, str)
         parameters[name] = made(value) if call else value
     try:
-        model = cls().set_params(**parameters)
+        unknown = set(parameters) - set(cls._parameter_names())
+        if unknown:
+            raise ValueError(f"{cls.__name__} has no parameter {', '.join(sorted(unknown))}")
+        model = cls(**parameters)
         model._check()
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None

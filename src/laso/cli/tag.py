@@ -118,7 +118,7 @@ def labelled(
     more: More,
 ) -> Iterator[str]:
     """The labelled sentences as text, some at a time."""
-    trained = remembered(model.notes_, model.encoder_.names)
+    trained = remembered(model)
     form = recognised(head_of(file), name, model, trained, settings)
     where = name if name != STDIN else "<stdin>"
     at_once = 1 if name == STDIN and sys.stdin.isatty() else BATCH

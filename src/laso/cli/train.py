@@ -36,11 +36,17 @@ def run(
     ] = None,
     task: Annotated[
         str | None,
-        typer.Option(help="tag or chunk; by default chunk if labels are like B-x, I-x, O."),
+        typer.Option(
+            help="tag, chunk, or joint; by default chunk if labels are like B-x, I-x, O, and joint "
+            "if there are several."
+        ),
     ] = None,
     label: Annotated[
         str | None,
-        typer.Option(help="The column of the label, by name or number from 1; usually the last."),
+        typer.Option(
+            help="The column of the label, by name or number from 1 (several with commas); by "
+            "default the last."
+        ),
     ] = None,
     inputs: Annotated[
         str | None, typer.Option(help="The columns to learn from, with commas; by default all.")
@@ -148,7 +154,7 @@ class Job:
         elif self.settings.epochs is not None:
             most = self.settings.epochs
         made: SequenceEstimator = told.estimator(
-            self.task, self.settings, epochs=most, patience=patience
+            self.task, self.settings, self.all.layout.labels, epochs=most, patience=patience
         )
         return made
 
@@ -192,7 +198,12 @@ def planned(sentences: Sentences, settings: Settings) -> Job:
 
 
 def guessed_task(sentences: Sentences) -> str:
-    """Chunks if the labels mark them and tokens are words with columns, else tags."""
+    """Chunks if the labels mark them and tokens are words with columns, else tags.
+
+    Several columns of labels are learned together.
+    """
+    if len(sentences.layout.labels) > 1:
+        return "joint"
     labels = {label for block in sentences.answers for label in block}
     block = sentences.blocks[0]
     words = all(isinstance(cell, str) for cell in block.tokens[0])

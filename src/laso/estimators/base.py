@@ -210,8 +210,14 @@ class SequenceEstimator(Task):
         old, training = self.encoder_, self._state()
         labels = (*old.labels, *new)
         self.facts_ = facts
-        self.encoder_ = self._encoder(old.templates, old.names, labels, old.width)
-        self.encoder_.taught_by(old)
+        encoder = self._encoder(old.templates, old.names, labels, old.width)
+        if encoder.labels != labels:
+            raise BadData(
+                f"found the labels {', '.join(new)}, which learning has not seen; expected none, "
+                "for the order of the labels would change"
+            )
+        self.encoder_ = encoder
+        encoder.taught_by(old)
         self.classes_ = np.array(labels, dtype=object)
         training.table = wider(training.table, len(new))
         if training.best is not None:

@@ -145,6 +145,9 @@ class Tagger(SequenceEstimator):
     def _problem(self, weighted: bool) -> type[tagging.Tagging]:
         return tagging.WeightedTagging if weighted else tagging.Tagging
 
+    def _step(self, group: int, label: int) -> tuple[str, int]:
+        return str(self.classes_[label]), 1
+
     def _checks(self) -> list[tuple[str, bool, str]]:
         known = self.constraints in (None, "BIO", "IOBES") or isinstance(self.constraints, Mapping)
         return [*super()._checks(), ("constraints", known, "None, 'BIO', 'IOBES' or a table")]

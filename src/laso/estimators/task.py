@@ -175,10 +175,11 @@ class Task(Estimator):
         return beam(width)
 
     def _step(self, group: int, label: int) -> tuple[str, int]:
-        return str(self.classes_[label]), 1
+        found = self._found(np.array([[group, label]], np.int32), np.array([1]))
+        return spoken(found[0][0]), 1
 
     def _decisions(self, answer: Any) -> set[tuple[str, int, int]]:
-        return {(label, i, i + 1) for i, label in enumerate(answer)}
+        return {(spoken(label), i, i + 1) for i, label in enumerate(answer)}
 
     def _constants(self) -> list[int]:
         names = [str(template) for template in self.encoder_.templates]
@@ -224,6 +225,11 @@ class Task(Estimator):
         if len(corpus.items) < FEW_TOKENS:
             return 1
         return default_threads() if self.threads is None else self.threads
+
+
+def spoken(label: Any) -> str:
+    """A label, or the labels of several layers, as one text."""
+    return label if isinstance(label, str) else "/".join(map(str, label))
 
 
 def by_sentence(labels: Column, lengths: Array) -> list[list[str | None]]:
