@@ -62,7 +62,7 @@ def test_forced_answers_keep_constraints_or_are_none():
     ("given", "message"),
     [
         ({"known": [["B-NP"]]}, "1 known labels for 2 tokens"),
-        ({"known": [["what", None]]}, "found 'what' as known"),
+        ({"known": [["what", None]]}, "found 'what' as known, which learning has not seen"),
         ({"known": [[("B-NP", 1, 3)]]}, "from 1 to 3, expected a span of 2 tokens"),
         ({"banned": [[["O"]]]}, "banned labels for 1 tokens, expected 2"),
     ],

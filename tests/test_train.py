@@ -1,6 +1,7 @@
 """``laso train``, ``laso tag`` and ``laso eval`` as a new user meets them."""
 
 import json
+import signal
 import subprocess
 import sys
 
@@ -305,6 +306,39 @@ def test_ctrl_c_saves_what_was_learned(laso, folder, monkeypatch):
     assert "interrupted" in shown.err
     assert json.loads(shown.out)["interrupted"]
     assert Tagger.load("train.laso").score(TEST[:20]) > 0.3
+
+
+PRESSED = """
+import signal, sys
+from contextlib import contextmanager
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background process ignores it
+from laso.cli import main, train
+@contextmanager
+def bar(console):
+    yield lambda report: report.epoch == 2 and print("learning", flush=True)
+train.bar = bar
+main()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is sent in another way there")
+def test_the_key_itself_leaves_a_usable_model(folder):
+    contradiction = [[(w, p, "O") for w, p, _ in SMALL[0]]]
+    write_columns("endless.txt", [*SMALL, *contradiction])
+    arguments = ["train", "endless.txt", "--task", "tag", "--epochs", "1000000", "--held-out", "0"]
+    run = subprocess.Popen(
+        [sys.executable, "-c", PRESSED, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert run.stdout is not None
+    assert run.stdout.readline() == "learning\n"
+    run.send_signal(signal.SIGINT)
+    _, told = run.communicate(timeout=60)
+    assert run.returncode == 130
+    assert told == "interrupted: what was learned until then is saved\n"
+    assert load_model("endless.laso").interrupted_
 
 
 KILLED = """

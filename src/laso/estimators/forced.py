@@ -15,6 +15,7 @@ from laso.engine.layout import Input
 from laso.engine.problem import CompiledProblem
 from laso.engine.reference import Operator, Reference, State, exact_queue, input_of
 from laso.errors import BadData, SearchFailed
+from laso.estimators.task import spoken
 from laso.explanation import Scored, Steps
 from laso.features.inputs import read_input
 from laso.queues import MakeQueue
@@ -35,8 +36,10 @@ class Restricted(Scored):
 
     def __init__(self, steps: Steps, known: Known, banned: Banned, n: int) -> None:
         super().__init__(steps)
-        labels = {str(label) for label in steps.model.classes_}
-        self.known = spans(known, n, labels)
+        self.known = spans(known, n)
+        for label, _, _ in self.known:
+            if not steps.model._knows(label):
+                raise BadData(f"found {label!r} as known, which learning has not seen")
         self.banned = [set(each) for each in per_token(banned, n)]
 
     def operators(self, x: Input, state: State) -> Iterator[Operator]:
@@ -54,24 +57,25 @@ class Restricted(Scored):
                 yield operator
 
 
-def spans(known: Known, n: int, labels: set[str]) -> list[tuple[str, int, int]]:
-    """What is known as spans; they must be within the sentence and apart."""
-    if known is None:
+def spans(known: Known, n: int) -> list[tuple[str, int, int]]:
+    """What is known as spans; they must be within the sentence."""
+    if not known:
         return []
-    if known and all(isinstance(each, tuple) for each in known):
-        found = [(str(label), int(start), int(end)) for label, start, end in known]
+    if all(is_span(each) for each in known):
+        found = [(spoken(label), int(start), int(end)) for label, start, end in known]
     elif len(known) == n:
-        found = [(label, i, i + 1) for i, label in enumerate(known) if label is not None]
-    elif not known:
-        found = []
+        found = [(spoken(label), i, i + 1) for i, label in enumerate(known) if label is not None]
     else:
         raise BadData(f"found {len(known)} known labels for {n} tokens")
     for label, start, end in found:
-        if label not in labels:
-            raise BadData(f"found {label!r} as known, expected one of {', '.join(sorted(labels))}")
         if not 0 <= start < end <= n:
             raise BadData(f"found {label} from {start} to {end}, expected a span of {n} tokens")
     return found
+
+
+def is_span(known: Any) -> bool:
+    """A span, and no label or labels of several layers?"""
+    return isinstance(known, tuple) and len(known) == 3 and isinstance(known[1], int)
 
 
 def per_token(banned: Banned, n: int) -> Sequence[Collection[str]]:

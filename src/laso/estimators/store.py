@@ -49,6 +49,7 @@ def stored(model: SequenceEstimator, source: Source, folder: Path) -> tuple[Corp
     folder.mkdir(parents=True, exist_ok=True)
     files = {name: (folder / name).open("wb") for name in KINDS}
     lengths: list[Array] = []
+    outputs: list[Array] = []  # how long they are
     shape, pool, most, weighted = (0, 1), 0, 0, False
     try:
         for data, answers in _read(model, source):
@@ -68,13 +69,17 @@ def stored(model: SequenceEstimator, source: Source, folder: Path) -> tuple[Corp
             ):
                 files[name].write(np.ascontiguousarray(array, KINDS[name]).tobytes())
             lengths.append(data.lengths)
+            outputs.append(np.diff(corpus.output_starts))
             shape = (shape[0] + len(items), items.shape[1])
             pool += len(corpus.pool)
     finally:
         for file in files.values():
             file.close()
     all_lengths = np.concatenate(lengths)
-    starts = np.concatenate([[0], np.cumsum(all_lengths)]).astype(np.int64)
+    starts, output_starts = (
+        np.concatenate([[0], np.cumsum(np.concatenate(each))]).astype(np.int64)
+        for each in (lengths, outputs)
+    )
     spec = encoder.spec_for(int(all_lengths.max(initial=1)), most if not encoder.names else None)
     mapped = {name: _mapped(folder / name, kind) for name, kind in KINDS.items()}
     return (
@@ -85,7 +90,7 @@ def stored(model: SequenceEstimator, source: Source, folder: Path) -> tuple[Corp
             mapped["values"],
             spec,
             mapped["outputs"],
-            starts,
+            output_starts,
         ),
         weighted,
     )

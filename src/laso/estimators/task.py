@@ -67,6 +67,7 @@ class Task(Estimator):
     _beam(width)                    the queue that a number stands for
     _step(group, label)             what an operator is called, and how many tokens it is about
     _decisions(answer)              the steps of an answer: (name, first token, end)
+    _knows(name)                    is there a step of that name?
     _constants()                    keys of which every step has exactly one, for ``biased``
     _wider(facts)                   facts of old and new data together
     _rule()                         the update, if None was given too
@@ -180,6 +181,9 @@ class Task(Estimator):
 
     def _decisions(self, answer: Any) -> set[tuple[str, int, int]]:
         return {(spoken(label), i, i + 1) for i, label in enumerate(answer)}
+
+    def _knows(self, name: str) -> bool:
+        return name in self.encoder_.labels
 
     def _constants(self) -> list[int]:
         names = [str(template) for template in self.encoder_.templates]

@@ -169,6 +169,10 @@ class Encoder:
         spec = self._spec(int(lengths.max(initial=1)), lists, sets)
         return Corpus(items, starts, pool, values, spec, outputs, starts)
 
+    def labels_of(self, column: str) -> Sequence[str]:
+        """The labels that a template names by this column; none if it is one of the input."""
+        return self.labels if column == LABEL else ()
+
     def moved(self, items: Array, pool: int) -> Array:
         """The items of a part, if so much of the pool stands before its own."""
         return items if self.names else items + np.int32(pool)

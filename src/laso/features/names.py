@@ -21,7 +21,7 @@ from laso.engine.layout import Array
 from laso.engine.problem import NAMES, CompiledProblem
 from laso.features.encode import Encoder
 from laso.features.inputs import mixed, string_keys
-from laso.features.templates import LABEL, LENGTH, Atom, Template
+from laso.features.templates import LENGTH, Atom, Template
 from laso.tasks.tagging import AFTER, BEFORE
 
 MOST = 2_000_000  # combinations of values of one template to try
@@ -99,15 +99,21 @@ class Namer:
                 f"{atom}={' '.join(self.value(template, atom, v) for v in some)}{where}"
                 for atom, some in zip(template.atoms, words, strict=True)
             )
+        atoms = list(template.atoms)
+        # The label that a weight is for is no value: it is the weight's own.
+        own = [atom for atom in atoms if not atom.offset and self.encoder.labels_of(atom.column)]
+        for atom in own[: len(atoms) - len(values)]:
+            atoms.remove(atom)
         return before + " | ".join(
             f"{atom.what if template.name else atom}={self.value(template, atom, v, chunk)}"
-            for atom, v in zip(template.atoms, values, strict=True)
+            for atom, v in zip(atoms, values, strict=False)
         )
 
     def value(self, template: Template, atom: Atom, number: int, chunk: Array | None = None) -> str:
         """The value of an atom that a number stands for."""
-        if atom.column == LABEL:
-            return self.encoder.labels[number] if number >= 0 else "(none)"
+        labels = self.encoder.labels_of(atom.column)
+        if labels:
+            return labels[number] if 0 <= number < len(labels) else "(none)"
         if atom.place == LENGTH:
             return str(number)
         if not atom.is_column or atom.column not in self._columns:
@@ -180,8 +186,8 @@ class Namer:
                 several.append([np.arange(1, limit + 1)])
             elif atom.place == "all":
                 return
-            elif atom.column == LABEL:
-                several.append([np.arange(-1, len(self.encoder.labels))])
+            elif labels := self.encoder.labels_of(atom.column):
+                several.append([np.arange(-1, len(labels))])
             elif atom.column not in self._columns:
                 return
             else:
