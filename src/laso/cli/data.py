@@ -6,13 +6,14 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from laso.data import cache_folder, find_corpus
-from laso.data.registry import CORPORA, Corpus
 from laso.errors import MissingData
+
+if TYPE_CHECKING:
+    from laso.data.registry import Corpus
 
 ACTIONS = ("list", "get", "path")
 
@@ -20,7 +21,7 @@ ACTIONS = ("list", "get", "path")
 def run(
     action: Annotated[str, typer.Argument(help="list, get or path.")],
     names: Annotated[
-        list[str] | None, typer.Argument(help=f"Corpora: {', '.join(CORPORA)}.")
+        list[str] | None, typer.Argument(help="Corpora, by the names that list tells.")
     ] = None,
     to: Annotated[
         Path | None, typer.Option(help="The folder to get corpora into; by default the cache.")
@@ -32,6 +33,9 @@ def run(
     They are looked for under LASO_DATA first, then in the cache. What is got is resumed where it
     broke off and verified by its checksum.
     """
+    from laso.data import find_corpus
+    from laso.data.registry import CORPORA
+
     if action not in ACTIONS:
         raise typer.BadParameter(f"{action!r}: there is {', '.join(ACTIONS)}")
     for name in names or ():
@@ -51,6 +55,8 @@ def run(
 
 def described(corpus: Corpus) -> dict[str, Any]:
     """What is known of a corpus, and where it is."""
+    from laso.data import find_corpus
+
     try:
         path = str(find_corpus(corpus.name))
     except MissingData:
@@ -82,7 +88,9 @@ def listed(rows: list[dict[str, Any]]) -> str:
 
 
 def _got(name: str, to: Path | None) -> Path:
+    from laso.data import cache_folder
     from laso.data.download import get
+    from laso.data.registry import CORPORA
 
     try:
         with _bar() as progress:

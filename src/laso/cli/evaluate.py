@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from laso.cli.sentences import layout_for, read, remembered
-from laso.cli.settings import Settings, checked
 from laso.errors import BadData
-from laso.evaluation import evaluated
 
 if TYPE_CHECKING:
     from laso.calibration import Reliability
+    from laso.cli.settings import Settings
     from laso.estimators import SequenceEstimator
 
 
@@ -45,6 +43,9 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="Write the scores as JSON.")] = False,
 ) -> None:
     """Score labels: chunks as conlleval does, tokens, sentences, and the most frequent errors."""
+    from laso.cli.settings import Settings, checked
+    from laso.evaluation import evaluated
+
     said = checked(Settings(format=form, separator=separator, comment=comment))
     if len(paths) < (1 if compare else 2):
         raise typer.BadParameter("expected a model and files, or --compare and files")
@@ -66,6 +67,8 @@ def run(
 
 
 def _compared(files: list[str], settings: Settings) -> tuple[list[Any], list[Any]]:
+    from laso.cli.sentences import read
+
     sentences = read(files, settings)
     names = sentences.blocks[0].names
     if len(names) < 2:
@@ -80,6 +83,7 @@ def _compared(files: list[str], settings: Settings) -> tuple[list[Any], list[Any
 def _labelled(
     paths: list[str], settings: Settings, confidence: bool
 ) -> tuple[list[Any], list[Any], Reliability | None]:
+    from laso.cli.sentences import layout_for, read, remembered
     from laso.estimators import load_model
 
     model = load_model(paths[0])

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from laso.cli.sentences import STDIN, head_of, layout_for, opened, remembered
-from laso.cli.settings import Settings, checked
 from laso.cli.tag import recognised
+
+if TYPE_CHECKING:
+    from laso.cli.settings import Settings
 
 SHOWN = 10
 
@@ -31,6 +32,7 @@ def inspect(
     pairs and sequences of words only as they occur in the files given.
     """
     from laso import explanation
+    from laso.cli.settings import Settings
     from laso.estimators import load_model
 
     if as_json and as_html:
@@ -64,6 +66,8 @@ def explain(
     lost it, and how far behind it was then.
     """
     from laso import explanation
+    from laso.cli.sentences import STDIN
+    from laso.cli.settings import Settings, checked
     from laso.estimators import load_model
 
     known = load_model(model)
@@ -79,6 +83,8 @@ def explain(
 
 def sentences(model: Any, name: str, settings: Settings) -> Any:
     """The sentences of a file: tokens as the model takes them, and words to show."""
+    from laso.cli.sentences import head_of, layout_for, opened, remembered
+
     trained = remembered(model)
     with opened(name) as file:
         form = recognised(head_of(file), name, model, trained, settings)

@@ -11,20 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
-from laso.cli.sentences import (
-    STDIN,
-    Sentences,
-    head_of,
-    is_column_file,
-    layout_for,
-    opened,
-    remembered,
-)
-from laso.cli.settings import Settings, checked
-from laso.data.formats import Format, Layout, cells, guessed, written
-
 if TYPE_CHECKING:
+    from laso.cli.settings import Settings
     from laso.data.columns import Block
+    from laso.data.formats import Format, Layout
     from laso.estimators import SequenceEstimator
 
 BATCH = 20_000  # tokens to label at a time
@@ -60,6 +50,8 @@ def run(
     ] = False,
 ) -> None:
     """Label sentences: a column is added, or the labels of CoNLL-U or JSON lines are filled in."""
+    from laso.cli.sentences import STDIN, opened
+    from laso.cli.settings import Settings, checked
     from laso.estimators import load_model
 
     said = checked(Settings(format=form, separator=separator, comment=comment))
@@ -118,6 +110,9 @@ def labelled(
     more: More,
 ) -> Iterator[str]:
     """The labelled sentences as text, some at a time."""
+    from laso.cli.sentences import STDIN, Sentences, head_of, layout_for, remembered
+    from laso.data.formats import written
+
     trained = remembered(model)
     form = recognised(head_of(file), name, model, trained, settings)
     where = name if name != STDIN else "<stdin>"
@@ -142,6 +137,8 @@ def labelled(
 
 def _told(found: Found, to: str) -> tuple[list[Any], dict[str, Any]]:
     """Labels and other keys of a JSON object; in columns a probability stands after its label."""
+    from laso.data.formats import cells
+
     if to == "jsonl":
         return found.labels, found.more
     if "probabilities" not in found.more:
@@ -156,6 +153,9 @@ def recognised(
     head: str, name: str, model: SequenceEstimator, trained: Layout, settings: Settings
 ) -> Format:
     """The format of a file to label: that of a column file only if it fits the model."""
+    from laso.cli.sentences import is_column_file
+    from laso.data.formats import Format, guessed
+
     guess = guessed(head, name)
     labels = [str(label) for label in model.classes_]
     if settings.format is None and settings.separator is None and guess.kind == "columns":

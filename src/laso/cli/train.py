@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from laso.cli import settings as told
-from laso.cli.sentences import Sentences, name_for, read
-from laso.cli.settings import Settings
 from laso.errors import BadData, BadModel
-from laso.evaluation import Evaluation, are_chunks, evaluated
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from laso.cli.sentences import Sentences
+    from laso.cli.settings import Settings
     from laso.engine.passes import Report
     from laso.estimators import SequenceEstimator
 
@@ -101,8 +99,11 @@ def run(
     """
     from rich.console import Console
 
+    from laso.cli import settings as told
+    from laso.cli.sentences import name_for, read
+
     said = told.checked(
-        Settings(
+        told.Settings(
             task=task,
             format=form,
             separator=separator,
@@ -117,7 +118,7 @@ def run(
             refit=refit,
             set=told.assignments(sets or []),
         )
-    ).over(Settings() if config is None else told.read_config(config))
+    ).over(told.Settings() if config is None else told.read_config(config))
     path = model or Path(name_for(files[0]))
     errors = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
     try:
@@ -147,6 +148,8 @@ class Job:
 
     def estimator(self, epochs: int | None = None) -> SequenceEstimator:
         """The estimator to train; with so many epochs it learns to their end."""
+        from laso.cli import settings as told
+
         most = told.EPOCHS if self.dev is not None else told.EPOCHS_UNSEEN
         patience = told.PATIENCE if self.dev is not None else None
         if epochs is not None:
@@ -175,6 +178,10 @@ class Job:
 
 def planned(sentences: Sentences, settings: Settings) -> Job:
     """Decide on the task and on what to hold out."""
+    from laso.cli import settings as told
+    from laso.cli.sentences import read
+    from laso.estimators.runs import held_out
+
     task = settings.task or guessed_task(sentences)
     if settings.dev is not None:
         dev = read([settings.dev], replace(settings, label=None, inputs=None))
@@ -186,8 +193,6 @@ def planned(sentences: Sentences, settings: Settings) -> Job:
         fraction = told.HELD_OUT if n >= told.FEWEST else 0.0
     if not fraction or n < 2:
         return Job(settings, task, sentences, sentences, None)
-    from laso.estimators.runs import held_out
-
     seed = (settings.set or {}).get("seed", 0)
     try:
         chosen = held_out(n, fraction, seed)
@@ -202,6 +207,8 @@ def guessed_task(sentences: Sentences) -> str:
 
     Several columns of labels are learned together.
     """
+    from laso.evaluation import are_chunks
+
     if len(sentences.layout.labels) > 1:
         return "joint"
     labels = {label for block in sentences.answers for label in block}
@@ -256,8 +263,9 @@ def unfinished(path: Path, model: SequenceEstimator, data: dict[str, Any]) -> An
 
 def finished(job: Job, model: SequenceEstimator, path: Path) -> dict[str, Any]:
     """Evaluate and save: the report."""
-    evaluation: Evaluation | None = None
-    error = None
+    from laso.evaluation import evaluated
+
+    evaluation = error = None
     if job.dev is not None:
         tokens, answers = job.dev.tokens, job.dev.answers
         evaluation = evaluated(answers, model.predict(tokens))
