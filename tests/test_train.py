@@ -286,6 +286,10 @@ def test_templates_of_a_file_and_named_columns(laso, folder):
     model = Tagger.load("train.laso")
     assert model.templates == ["word[0]", "label[-1]"]
     assert model.encoder_.names == ("word",)
+    scores = json.loads(laso("eval", "train.laso", "test.txt", "--json").out)
+    assert "NN" in scores["labels"]  # the same columns, by number
+    assert laso("tag", "train.laso", stdin="The\nkettle\n").out.split()[::2] == ["The", "kettle"]
+    assert laso("train", "train.txt", "--columns", "a,b b,c").code == 2
 
 
 # interrupted and killed

@@ -45,6 +45,17 @@ class Sentences:
         """What the estimator takes for y."""
         return [self.layout.answers(block) for block in self.blocks]
 
+    def numbered(self) -> dict[str, Any]:
+        """The layout as a model remembers it: columns of column files by number from 1."""
+        places: dict[str, str] = {}
+        if self.form.kind == "columns":
+            places = {name: str(i) for i, name in enumerate(self.blocks[0].names, start=1)}
+        inputs, labels = (
+            [places.get(name, name) for name in names]
+            for names in (self.layout.inputs, self.layout.labels)
+        )
+        return {"inputs": inputs, "labels": labels, "width": self.layout.width}
+
     def some(self, chosen: Sequence[int]) -> Sentences:
         """Some of them; their places are told by the files of all."""
         return replace(self, blocks=[self.blocks[i] for i in chosen], files=[])

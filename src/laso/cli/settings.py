@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from laso.data.formats import KINDS, SEPARATORS, Format
+from laso.data.formats import KINDS, SEPARATORS, Format, Layout
 from laso.errors import BadData
 
 if TYPE_CHECKING:
@@ -168,9 +168,9 @@ def made(text: str) -> Any:
 
 
 def estimator(
-    task: str, settings: Settings, labels: Sequence[str], *, epochs: int, patience: int | None
+    task: str, settings: Settings, layout: Layout, *, epochs: int, patience: int | None
 ) -> Any:
-    """The estimator to train, for columns of labels."""
+    """The estimator to train, for data of these columns."""
     from laso.estimators import TASKS as CLASSES
     from laso.features import read_templates
 
@@ -179,9 +179,9 @@ def estimator(
     cls: type[SequenceEstimator] = CLASSES[TASKS[task]]
     parameters: dict[str, Any] = {"epochs": epochs, "patience": patience}
     if task == "joint":
-        parameters["layers"] = [n if n.isidentifier() else f"layer{n}" for n in labels]
-    if settings.columns is not None and settings.inputs is not None:
-        parameters["columns"] = settings.inputs
+        parameters["layers"] = [n if n.isidentifier() else f"layer{n}" for n in layout.labels]
+    if settings.columns is not None:
+        parameters["columns"] = layout.inputs
     if settings.templates is not None:
         name = "templates" if "templates" in cls._parameter_names() else "features"
         parameters[name] = list(map(str, read_templates(settings.templates)))

@@ -124,6 +124,8 @@ def run(
     try:
         job = planned(read(files, said), said)
         learned = learn(job, path, errors, fresh=fresh)
+    except ValueError as error:  # about parameters; what is wrong with data is BadData
+        raise typer.BadParameter(str(error)) from error
     except KeyboardInterrupt:
         errors.print("interrupted before anything was learned")
         raise typer.Exit(130) from None
@@ -157,7 +159,7 @@ class Job:
         elif self.settings.epochs is not None:
             most = self.settings.epochs
         made: SequenceEstimator = told.estimator(
-            self.task, self.settings, self.all.layout.labels, epochs=most, patience=patience
+            self.task, self.settings, self.all.layout, epochs=most, patience=patience
         )
         return made
 
@@ -275,7 +277,7 @@ def finished(job: Job, model: SequenceEstimator, path: Path) -> dict[str, Any]:
             error = model.reliability(tokens[some], answers[some]).error
     layout, form = job.all.layout, job.all.form
     model.notes_ |= {
-        "layout": {"inputs": layout.inputs, "labels": layout.labels, "width": layout.width},
+        "layout": job.all.numbered(),
         "format": {"kind": form.kind, "separator": form.separator, "comment": form.comment},
         "configuration": job.settings.as_json(),
         "data": job.data,
