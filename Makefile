@@ -3,6 +3,7 @@
 # make lint   check style, types and spelling
 # make bench  measure against peers (hours; interrupt it freely, it goes on where it was)
 # make experiments  re-run the paper's Table 1 (hours; interrupt it freely)
+# make site   build the documentation as a site, into build/site
 # make readme put the output of the first two into README.md
 # Each sets up .venv the first time; nothing but Python 3.11+ and make is assumed.
 
@@ -10,7 +11,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: demo test lint format readme clean bench experiments
+.PHONY: demo test lint format readme site clean bench experiments
 
 demo: $(READY)
 	@$(BIN)/laso demo
@@ -40,6 +41,11 @@ format: $(READY)
 
 readme: $(READY)
 	@$(BIN)/python tools/readme.py
+	@$(BIN)/python tools/picture.py
+
+site: $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[site]'
+	@$(BIN)/mkdocs build --strict --quiet
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("laso needs Python 3.11 or newer, found %d.%d; try: make PYTHON=/path/to/python3.11" % v[:2])'

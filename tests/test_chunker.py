@@ -348,6 +348,6 @@ def test_data_are_checked_by_fit(fitted):
         small().fit([["a"]])
     chunker = small(limit=9).partial_fit(TRAIN[:50])
     with pytest.raises(BadData, match="sentence 1, token 2: found the chunk type 'new'"):
-        chunker.partial_fit([[("a", "NN"), ("b", "NN")]], [["O", "B-new"]])
+        chunker.resume([[("a", "NN"), ("b", "NN")]], [["O", "B-new"]], epochs=9)
     with pytest.raises(BadData, match="found 1 columns, expected 2"):
         fitted.predict([["a"]])

@@ -96,7 +96,7 @@ def test_numbers_below_1_exit_with_2(option):
     assert option in shown.stderr
 
 
-def test_an_error_of_the_library_is_one_line_and_exits_with_1():
+def test_an_error_of_the_data_is_one_line_and_exits_with_3():
     broken = (
         "import laso.data as d; from laso import BadData\n"
         "def load(): raise BadData('train.txt:3: found nothing')\n"
@@ -104,7 +104,7 @@ def test_an_error_of_the_library_is_one_line_and_exits_with_1():
         "from laso.cli import main; main()"
     )
     shown = run("demo", command=[sys.executable, "-c", broken])
-    assert (shown.returncode, shown.stdout) == (1, "")
+    assert (shown.returncode, shown.stdout) == (3, "")
     assert shown.stderr == "laso: train.txt:3: found nothing\n"
 
 
@@ -388,7 +388,7 @@ def test_what_cannot_be_reproduced_exits_with_2_and_says_what_can(arguments, nam
 def test_without_the_corpus_reproduce_says_where_to_get_it(tmp_path, monkeypatch):
     monkeypatch.setitem(PLAIN, "LASO_DATA", str(tmp_path / "nowhere"))
     shown = run("reproduce", "table1", "--results", str(tmp_path / "results"))
-    assert (shown.returncode, shown.stdout) == (1, "")
+    assert (shown.returncode, shown.stdout) == (5, "")
     assert shown.stderr.startswith("laso: the corpus conll2000 was not found")
     assert "LASO_DATA" in shown.stderr
     # A report of what is there needs no corpus.

@@ -101,6 +101,12 @@ def test_the_index_leads_to_every_page():
     assert linked >= {path for path in (ROOT / "docs").rglob("*.md") if path != index}
 
 
+def test_the_site_has_every_page():
+    text = text_of(ROOT / "mkdocs.yml")
+    for path in (ROOT / "docs").rglob("*.md"):
+        assert f"- {path.relative_to(ROOT / 'docs').as_posix()}\n" in text
+
+
 def listed():
     """The names in the first columns of the tables of the reference."""
     return re.findall(r"^\| `([\w.]+)` \|", text_of(ROOT / "docs/reference/api.md"), re.MULTILINE)

@@ -76,7 +76,7 @@ def entries(table: Table) -> dict[int, int]:
 def grown(monkeypatch) -> Counter[Any]:
     """How often each array had to grow."""
     counts: Counter[Any] = Counter()
-    grow_table, grow_run = machine.grown_table, machine._grown_run
+    grow_table, grow_run = machine.grown_table, machine.grown_run
 
     def rows(table, extra):
         counts[at.MORE_ROWS] += 1
@@ -87,7 +87,7 @@ def grown(monkeypatch) -> Counter[Any]:
         return grow_run(run, status)
 
     monkeypatch.setattr(machine, "grown_table", rows)
-    monkeypatch.setattr(machine, "_grown_run", space)
+    monkeypatch.setattr(machine, "grown_run", space)
     return counts
 
 

@@ -527,8 +527,10 @@ def test_passes_one_by_one():
         for i in range(0, len(TRAIN), 100):
             stream.partial_fit(TRAIN[i : i + 100], classes=classes)
     assert stream.score(TEST) > 0.7
+    before = stream.predict(TEST)
     with pytest.raises(BadData, match="found the label 'B-NEW', which learning has not seen"):
-        stream.partial_fit([[("a", "DT", "B-NEW")]])
+        stream.resume([[("a", "DT", "B-NEW")]], epochs=99)
+    assert stream.predict(TEST) == before
 
 
 def test_learning_ends_when_nothing_is_left_to_learn():

@@ -9,6 +9,8 @@ Describe a search problem, choose how the queue is kept, and learn the weights i
     perceptron, alma, ...  updates
     Tagger, Chunker        scikit-learn estimators for labels and chunks of sentences, compiled
     JointTagger            one for several layers of labels at once
+    CRF                    the one of sklearn-crfsuite, on the same engine
+    load_model             any of them from a file
 """
 
 from typing import TYPE_CHECKING, Any
@@ -53,7 +55,7 @@ from laso.updates import (
 from laso.vectors import Linear, linear_kernel, polynomial_kernel, rbf_kernel
 
 if TYPE_CHECKING:
-    from laso.estimators import Chunker, JointTagger, Tagger
+    from laso.estimators import CRF, Chunker, JointTagger, Tagger, load_model
 
 __version__ = "0.1.0"
 
@@ -62,6 +64,7 @@ __all__ = [
     "BadFeature",
     "BadModel",
     "BadTemplate",
+    "CRF",
     "Chunker",
     "JointTagger",
     "LasoError",
@@ -91,6 +94,7 @@ __all__ = [
     "lbfgs",
     "learn",
     "linear_kernel",
+    "load_model",
     "loss_proportional",
     "max_violation",
     "memory",
@@ -110,7 +114,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """The estimators, imported when first used: they need Numba and scikit-learn."""
-    if name in ("Chunker", "JointTagger", "Tagger"):
+    if name in ("CRF", "Chunker", "JointTagger", "Tagger", "load_model"):
         from laso import estimators
 
         return getattr(estimators, name)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import mmap
 import os
 import re
 import secrets
@@ -20,11 +21,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import safetensors.numpy
-from safetensors import SafetensorError
 
 from laso import queues, updates
 from laso.engine import layout as at
@@ -37,6 +37,7 @@ from laso.learn import early, laso, max_violation, standard
 
 FORMAT = 1
 LARGEST_HEADER = 100_000_000
+LARGEST_TABLE = 1 << 36
 LARGEST_RATIO = 1100  # zlib makes nothing smaller than that
 DTYPES = {"|u1", "|i1", "<u2", "<u4", "<u8", "<i8", "<f2", "<f4", "<f8"}
 _DIGEST = re.compile(rb'\\"digest\\":\\"([0-9a-f]{32})\\"')
@@ -70,30 +71,60 @@ def write_file(path: str | os.PathLike[str], header: Header, tensors: Tensors) -
     return len(data)
 
 
-def read_file(path: str | os.PathLike[str], task: str) -> tuple[Header, Tensors]:
-    """Header and tensors of a model file, after all that can be checked has been."""
-    data = Path(path).read_bytes()
-    with reading(path):
-        size = struct.unpack("<Q", data[:8])[0] if len(data) >= 8 else LARGEST_HEADER
-        place = _DIGEST.search(data, 8, 8 + min(size, LARGEST_HEADER))
-        if place is None:
-            raise BadModel("it is no model file of laso")
-        found = place[1]
-        if _digest(data[: place.start(1)] + b"0" * 32 + data[place.end(1) :]) != found:
-            raise BadModel("it is damaged or cut short: its digest differs")
-        stored = safetensors.numpy.load(data)
-        header = json.loads(json.loads(data[8 : 8 + size])["__metadata__"]["laso"])
+def read_file(path: str | os.PathLike[str], task: str | None = None) -> tuple[Header, Tensors]:
+    """Header and tensors of a model file, after all that can be checked has been.
+
+    A file for another ``task`` is refused, if one is given.
+    """
+    with Path(path).open("rb") as file, reading(path):
+        data = _mapped(file)
+        header, stored = _checked(data)
         if header["format"] != FORMAT:
-            raise BadModel(f"found format {header['format']!r}, expected {FORMAT}")
-        if header["task"] != task:
+            newer = " (a later version of laso has made it)" if header["format"] > FORMAT else ""
+            raise BadModel(f"found format {header['format']!r}, expected {FORMAT}{newer}")
+        if task is not None and header["task"] != task:
             raise BadModel(f"found a model for {header['task']!r}, expected {task!r}")
         if set(stored) != set(header["arrays"]):
             raise BadModel("its tensors are not those that its header names")
-        tensors = {
-            name: _unsqueezed(stored[name], dtype, size)
-            for name, (dtype, size) in header["arrays"].items()
-        }
+        tensors = {}
+        for name, (dtype, size) in header["arrays"].items():
+            first, end = stored[name]
+            tensors[name] = _unsqueezed(data[first:end], dtype, size)
     return header, tensors
+
+
+def _mapped(file: IO[bytes]) -> memoryview:
+    """The bytes of a file where the system has them, not copied."""
+    if not os.fstat(file.fileno()).st_size:
+        raise BadModel("it is empty")
+    # It is closed with the last part of it that is in use: an error may hold one.
+    return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def _checked(data: memoryview) -> tuple[Header, dict[str, tuple[int, int]]]:
+    """The header, and where each tensor begins and ends, if the file is as it was written."""
+    size = struct.unpack("<Q", data[:8])[0] if len(data) >= 8 else LARGEST_HEADER
+    if size > min(LARGEST_HEADER, len(data) - 8):
+        raise BadModel("it is no model file of laso, or cut short")
+    head = bytes(data[8 : 8 + size])
+    place = _DIGEST.search(head)
+    if place is None:
+        raise BadModel("it is no model file of laso")
+    digest = hashlib.blake2b(digest_size=16)
+    for part in (data[: 8 + place.start(1)], b"0" * 32, data[8 + place.end(1) :]):
+        digest.update(part)
+    if digest.hexdigest().encode() != place[1]:
+        raise BadModel("it is damaged or cut short: its digest differs")
+    entries = json.loads(head)
+    header = json.loads(entries.pop("__metadata__")["laso"])
+    stored = {}
+    for name, entry in entries.items():
+        first, end = (8 + size + offset for offset in entry["data_offsets"])
+        whole = entry["dtype"] == "U8" and entry["shape"] == [end - first]
+        if not whole or not 8 + size <= first <= end <= len(data):
+            raise BadModel(f"its tensor {name!r} is not plain bytes, or beyond the end")
+        stored[name] = (first, end)
+    return header, stored
 
 
 @contextlib.contextmanager
@@ -108,7 +139,6 @@ def reading(path: str | os.PathLike[str]) -> Iterator[None]:
         LookupError,
         MemoryError,
         RecursionError,
-        SafetensorError,
         TypeError,
         ValueError,
         struct.error,
@@ -148,17 +178,15 @@ def _squeezed(array: Array) -> Array:
     return np.frombuffer(zlib.compress(planes.tobytes(), 6), np.uint8)
 
 
-def _unsqueezed(stored: Array, dtype: str, size: int) -> Array:
+def _unsqueezed(stored: memoryview | bytes, dtype: str, size: int) -> Array:
     if dtype not in DTYPES or type(size) is not int or size < 0:
         raise BadModel(f"found an array of {size!r} times {dtype!r}")
-    if stored.dtype != np.uint8 or stored.ndim != 1:
-        raise BadModel("its tensors are not plain bytes")
     kind = np.dtype(dtype)
     expected = size * kind.itemsize
     if expected > LARGEST_RATIO * len(stored):
         raise BadModel(f"found {len(stored)} bytes for an array of {expected}")
     inflate = zlib.decompressobj()
-    raw = inflate.decompress(stored.tobytes(), expected + 1)
+    raw = inflate.decompress(stored, expected + 1)
     if len(raw) != expected or not inflate.eof:
         raise BadModel(f"found an array of {len(raw)} bytes, expected {expected}")
     planes = np.frombuffer(raw, np.uint8).reshape(kind.itemsize, size)
@@ -279,6 +307,8 @@ def dense(tensors: Mapping[str, Array], n_rows: int, n_columns: int, prefix: str
         raise BadModel("the rows of its weights do not add up")
     if len(columns) != len(values) or (columns >= n_columns).any():
         raise BadModel(f"found weights for other labels than its {n_columns}")
+    if n_rows * n_columns * values.itemsize > LARGEST_TABLE:
+        raise BadModel(f"found {n_rows} rows of {n_columns} weights, more than can be")
     v = np.zeros((n_rows, n_columns), values.dtype)
     v[np.repeat(np.arange(n_rows), counts), columns] = values
     return v

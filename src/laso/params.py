@@ -40,9 +40,14 @@ class Estimator:
             raise NotFittedError(f"this {type(self).__name__} has not been fitted: call fit first")
 
     def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import Tags, TargetTags
+        from sklearn.utils import InputTags, Tags, TargetTags
 
-        return Tags(estimator_type=None, target_tags=TargetTags(required=False))
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=False),
+            input_tags=InputTags(two_d_array=False, string=True, dict=True),
+            no_validation=True,  # X is a list of sentences, which scikit-learn cannot validate
+        )
 
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self)).parameters

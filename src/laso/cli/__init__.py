@@ -10,8 +10,17 @@ from typing import Annotated
 
 import typer
 
-from laso import LasoError, __version__
-from laso.cli import demo, reproduce, warmup
+from laso import (
+    BadData,
+    BadFeature,
+    BadModel,
+    BadTemplate,
+    LasoError,
+    MissingData,
+    Unreachable,
+    __version__,
+)
+from laso.cli import data, demo, evaluate, inspect, reproduce, tag, train, warmup
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, add_completion=False)
 
@@ -32,6 +41,14 @@ def options(
     """Learning as search optimization: weights learned inside the search that uses them."""
 
 
+app.command("train", epilog="Example: laso train train.txt --model chunks.laso")(train.run)
+app.command("tag", epilog="Example: laso tag chunks.laso new.txt --output labelled.txt")(tag.run)
+app.command("eval", epilog="Example: laso eval chunks.laso test.txt --json")(evaluate.run)
+app.command("inspect", epilog="Example: laso inspect chunks.laso --html")(inspect.inspect)
+app.command("explain", epilog="Example: laso explain chunks.laso new.txt --features 5")(
+    inspect.explain
+)
+app.command("data", epilog="Example: laso data get wnut17")(data.run)
 app.command("demo", epilog="Example: laso demo --epochs 2 --beam 3 --json")(demo.run)
 app.command("reproduce", epilog="Example: laso reproduce table1 --rows LaSOp_1,LaSOa_1 --jobs 2")(
     reproduce.run
@@ -39,9 +56,17 @@ app.command("reproduce", epilog="Example: laso reproduce table1 --rows LaSOp_1,L
 app.command("warmup", epilog="Example: laso warmup laso.tasks.tagging:Tagging")(warmup.run)
 
 
+# What the exit code tells; 2 is wrong usage, 130 an interruption.
+CODES: dict[type[Exception], int] = {BadModel: 4, MissingData: 5, OSError: 5}
+DATA: tuple[type[Exception], ...] = (BadData, BadFeature, BadTemplate, Unreachable)
+
+
 def main() -> None:
-    """Run the command line: 0 is success, 1 an error, 2 wrong usage, 130 an interruption."""
+    """Run the command line; errors are one line on stderr, and the exit code tells their kind."""
     try:
         app(prog_name="laso")
-    except LasoError as error:
-        sys.exit(f"laso: {error}")
+    except (LasoError, OSError) as error:
+        codes = CODES | dict.fromkeys(DATA, 3)
+        code = next((code for kind, code in codes.items() if isinstance(error, kind)), 1)
+        print(f"laso: {error}", file=sys.stderr)
+        sys.exit(code)

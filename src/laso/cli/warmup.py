@@ -10,13 +10,13 @@ import typer
 
 from laso.errors import LasoError
 
-BUILT_IN = ("laso.tasks.tagging:Tagging",)
+BUILT_IN = ("laso.tasks.tagging:Tagging", "laso.tasks.chunking:Chunking")
 
 
 def run(
     problems: Annotated[
         list[str] | None,
-        typer.Argument(help="Problems as module:Class; by default the built-in tagger."),
+        typer.Argument(help="Problems as module:Class; by default the tagger and the chunker."),
     ] = None,
 ) -> None:
     """Compile the engine for some problems into the cache."""

@@ -7,23 +7,18 @@ from importlib.resources import files
 from pathlib import Path
 
 from laso.data.columns import Sentence, Token, read_columns, write_columns
+from laso.data.registry import CORPORA
 from laso.errors import MissingData
 
 __all__ = [
     "Sentence",
     "Token",
+    "cache_folder",
     "find_corpus",
     "load_bundled",
     "read_columns",
     "write_columns",
 ]
-
-HOMES = {
-    "conll2000": "https://www.clips.uantwerpen.be/conll2000/chunking/",
-    "litbank_coref": "https://github.com/dbamman/litbank",
-    "ud_ewt": "https://github.com/UniversalDependencies/UD_English-EWT",
-    "wnut17": "https://github.com/leondz/emerging_entities_17",
-}
 
 
 def load_bundled() -> tuple[list[Sentence], list[Sentence]]:
@@ -35,19 +30,23 @@ def load_bundled() -> tuple[list[Sentence], list[Sentence]]:
 def find_corpus(name: str) -> Path:
     """The folder of a corpus, ``name`` under the first folder of ``LASO_DATA`` that has it.
 
-    ``LASO_DATA`` is a folder, or several with ``os.pathsep`` between them.
+    ``LASO_DATA`` is a folder, or several with ``os.pathsep`` between them. After them it is looked
+    for in the cache, where ``laso data get`` puts corpora.
     """
     folders = [Path(part) for part in os.environ.get("LASO_DATA", "").split(os.pathsep) if part]
-    for folder in folders:
+    for folder in (*folders, cache_folder()):
         if (folder / name).is_dir():
             return folder / name
     if folders:
         looked = "looked for in " + ", ".join(str(folder / name) for folder in folders)
     else:
         looked = "LASO_DATA is not set"
-    where = f"get it from {HOMES[name]}" if name in HOMES else "get it from its publisher"
+    corpus = CORPORA.get(name)
+    how = "get it from its publisher" if corpus is None else f"get it from {corpus.home}"
+    if corpus is not None and corpus.can_be_got:
+        how = f"laso data get {name} gets it; or {how}"
     raise MissingData(
-        f"the corpus {name} was not found ({looked}); {where}, unpack it into a folder called "
+        f"the corpus {name} was not found ({looked}); {how}, unpack it into a folder called "
         f"{name}, and set LASO_DATA to the folder that holds {name}"
     )
 
@@ -55,3 +54,12 @@ def find_corpus(name: str) -> Path:
 def _bundled(name: str) -> list[Sentence]:
     with files("laso.data").joinpath("bundled", name).open("rb") as file:
         return read_columns(file, columns=3)
+
+
+def cache_folder() -> Path:
+    """Where corpora that were got are kept: below LASO_CACHE, or the user's cache folder."""
+    if os.environ.get("LASO_CACHE"):
+        return Path(os.environ["LASO_CACHE"]) / "data"
+    from platformdirs import user_cache_path
+
+    return Path(user_cache_path("laso")) / "data"

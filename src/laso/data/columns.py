@@ -7,23 +7,30 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TextIO, TypeAlias
+from typing import Any, TextIO, TypeAlias
 
+from laso.data.lines import BOM, Source, name_of, numbered_lines
 from laso.errors import BadData
 
 Token: TypeAlias = tuple[str, ...]
 Sentence: TypeAlias = list[Token]
-Source: TypeAlias = str | os.PathLike[str] | IO[bytes] | IO[str]
-
-BOM = "\ufeff"
-
-# Files converted twice end their lines in "\r\r\n"; that is one end of line, not an empty line.
-LINE_END = re.compile("\r*\n|\r")
 
 # Not str.split(): a no-break space belongs to the word it is in.
 BLANKS = re.compile("[ \t]+")
+
+
+@dataclass
+class Block:
+    """A sentence as it stands in a file."""
+
+    tokens: list[tuple[Any, ...]] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)  # the number of each token's line
+    lines: dict[int, str] = field(default_factory=dict)  # all of them by number, comments as well
+    names: tuple[str, ...] = ()  # of the columns
+    fields: dict[str, Any] | None = None  # of a JSON object
 
 
 def read_columns(
@@ -40,41 +47,65 @@ def read_columns(
     Lines that begin with ``comment`` are left out; by default there are no comments, for a
     word may begin with any character. The text must be UTF-8.
     """
+    sentences = [
+        block.tokens
+        for block in read_blocks(
+            path_or_file, columns=columns, separator=separator, comment=comment
+        )
+        if block.tokens
+    ]
+    if not sentences:
+        raise BadData(
+            f"{name_of(path_or_file)}:1: found no token in the file, expected one token a line"
+        )
+    return sentences
+
+
+def read_blocks(
+    source: Source,
+    *,
+    columns: int | None = None,
+    separator: str | None = None,
+    comment: str | None = None,
+    passed_over: Callable[[str], bool] = lambda line: False,
+) -> Iterator[Block]:
+    """What stands between blank lines, read when it is asked for; for the options see above.
+
+    ``passed_over`` tells which other lines are no tokens.
+    """
     if columns is not None and columns < 1:
         raise ValueError(f"columns must be at least 1, not {columns}")
     if separator is not None and not separator:
         raise ValueError("separator must not be empty")
-    name, text = _name_and_text(path_or_file)
     expected = "" if columns is None else " as asked for"
-    sentences: list[Sentence] = []
-    sentence: Sentence = []
-    for number, line in enumerate(LINE_END.split(text.removeprefix(BOM)), start=1):
-        if comment and line.startswith(comment):
-            continue
+    name = name_of(source)
+    block = Block()
+    for number, line in numbered_lines(source):
         token = _split(line, separator)
         if not token:
-            if sentence:
-                sentences.append(sentence)
-                sentence = []
+            if block.lines:
+                yield block
+                block = Block()
+            continue
+        block.lines[number] = line
+        if (comment and line.startswith(comment)) or passed_over(line):
             continue
         if columns is None:
             columns, expected = len(token), f" as in line {number}"
         if len(token) != columns:
             raise BadData(
-                f"{name}:{number}: found {_counted(len(token))} in {line!r}, "
+                f"{name}:{number}: found {_counted(len(token))} in {short_line(line)}, "
                 f"expected {columns}{expected}"
             )
         if "" in token:
             raise BadData(
-                f"{name}:{number}: found nothing in column {token.index('') + 1} of {line!r}, "
-                f"expected {columns} columns that are not empty"
+                f"{name}:{number}: found nothing in column {token.index('') + 1} of "
+                f"{short_line(line)}, expected {columns} columns that are not empty"
             )
-        sentence.append(token)
-    if sentence:
-        sentences.append(sentence)
-    if not sentences:
-        raise BadData(f"{name}:1: found no token in the file, expected one token a line")
-    return sentences
+        block.tokens.append(token)
+        block.places.append(number)
+    if block.lines:
+        yield block
 
 
 def write_columns(
@@ -115,35 +146,6 @@ def write_columns(
         path_or_file.write(text)
 
 
-def _name_and_text(source: Source) -> tuple[str, str]:
-    """What to call the source in an error, and its text."""
-    if isinstance(source, (str, os.PathLike)):
-        name, data = os.fspath(source), Path(source).read_bytes()
-        return name, _decode(name, data)
-    name = str(getattr(source, "name", "<input>"))
-    try:
-        content = source.read()
-    except UnicodeDecodeError as error:  # a text file opened by the caller
-        raise _not_utf8(name, error) from error
-    return name, content if isinstance(content, str) else _decode(name, content)
-
-
-def _decode(name: str, data: bytes) -> str:
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise _not_utf8(name, error) from error
-
-
-def _not_utf8(name: str, error: UnicodeDecodeError) -> BadData:
-    before = error.object[: error.start]
-    line = len(re.findall(LINE_END.pattern.encode(), before)) + 1
-    return BadData(
-        f"{name}:{line}: found the byte 0x{error.object[error.start]:02x} at byte "
-        f"{error.start} of the file, expected UTF-8 text ({error.reason})"
-    )
-
-
 def _split(line: str, separator: str | None) -> Token:
     """The columns of a line; none if it is blank."""
     stripped = line.strip(" \t")
@@ -153,6 +155,11 @@ def _split(line: str, separator: str | None) -> Token:
         return tuple(BLANKS.split(stripped))
     # Trailing spaces are noise, but a trailing tab between tabs is an empty column.
     return tuple(line.rstrip(" ").split(separator))
+
+
+def short_line(line: str) -> str:
+    """A line as an error shows it."""
+    return repr(line if len(line) <= 100 else line[:97] + "...")
 
 
 def _writable(column: str, separator: str) -> bool:

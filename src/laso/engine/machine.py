@@ -173,10 +173,10 @@ class Machine:
                 table = without_empty_rows(table)
                 table = grown_table(table, max(len(run.delta), int(table.ints[at.ROWS]) // 4))
             elif status in (at.MORE_NODES, at.MORE_ENTRIES, at.MORE_SCRATCH):
-                run = _grown_run(run, status)
+                run = grown_run(run, status)
             elif status != at.DONE:
                 run.meta[at.PENDING] = -1  # so that it can go on with other examples
-                raise _failure(status, f"example {int(order[0])}")
+                raise failure(status, f"example {int(order[0])}")
         return table, run, wrong
 
     def decode(
@@ -214,13 +214,14 @@ class Machine:
             if status == at.MORE_ENTRIES:
                 steps = longer(steps, 2 * len(steps))
             elif status == at.MORE_NODES:
-                run = _grown_run(run, status)
+                run = grown_run(run, status)
             elif status != at.DONE:
-                raise _failure(status, f"input {int(order[first])}")
+                raise failure(status, f"input {int(order[first])}")
         return steps[: ends[-1] if len(ends) else 0], ends, scores
 
 
-def _grown_run(run: Run, status: int) -> Run:
+def grown_run(run: Run, status: int) -> Run:
+    """Working space with more of what was asked for."""
     if status == at.MORE_NODES:
         n = 2 * len(run.ints)
         return run._replace(
@@ -235,7 +236,8 @@ def _grown_run(run: Run, status: int) -> Run:
     return run._replace(delta=longer(run.delta, n), values=longer(run.values, n))
 
 
-def _failure(status: int, what: str) -> Exception:
+def failure(status: int, what: str) -> Exception:
+    """The error that a call ended with."""
     if status == at.UNREACHABLE:
         return Unreachable(
             f"{what}: its output cannot be reached: at some y-good state no allowed step is y-good"

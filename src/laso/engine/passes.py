@@ -63,6 +63,7 @@ class Plan:
     seed: int | None = 0
     patience: int | None = None  # stop after so many epochs without a better held-out score
     average: bool = True  # keep the average of the weights, not those that learning ended with
+    after: Callable[[Training], None] = lambda training: None  # called after each epoch
 
     def __post_init__(self) -> None:
         if self.epochs < 1:
@@ -141,12 +142,12 @@ def train(
                 training.epoch = epoch
                 training.converged = _updates(training) == before
                 settle()
-                if score is None:
-                    continue
-                kept = plan.kept(training.table)
-                training.judge(kept, score(kept))
-                rate, value = wrong / max(1, n), training.scores[-1]
-                tell(Report(epoch, plan.epochs, n, n, _updates(training), rate, value))
+                if score is not None:
+                    kept = plan.kept(training.table)
+                    training.judge(kept, score(kept))
+                    rate, value = wrong / max(1, n), training.scores[-1]
+                    tell(Report(epoch, plan.epochs, n, n, _updates(training), rate, value))
+                plan.after(training)
                 stop()
                 if plan.is_over(training):
                     break

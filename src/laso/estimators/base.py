@@ -3,215 +3,75 @@
 from __future__ import annotations
 
 import os
-import random
 import re
 import time
-import zlib
-from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from copy import copy
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple, Self
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 
-from laso import model_file
-from laso.engine import layout as at
+from laso.calibration import Reliability, reliability
 from laso.engine.exact import ExactMachine
-from laso.engine.layout import Array, Corpus, Options, Table
-from laso.engine.machine import Machine, all_of, default_threads, new_table
-from laso.engine.options import is_exact, options_for
+from laso.engine.layout import Array, Corpus, Table
+from laso.engine.machine import Machine, all_of, new_table
+from laso.engine.nbest import beam_nbest
 from laso.engine.passes import Plan, Report, Training, train
-from laso.engine.problem import CompiledProblem
-from laso.errors import BadData, BadModel
+from laso.errors import BadData
+from laso.estimators import storage
+from laso.estimators.confidence import (
+    TEMPERATURE,
+    Confidence,
+    confidences,
+    fitted_temperature,
+    judged,
+)
+from laso.estimators.runs import Checkpoint, Examples, Size, held_out
+from laso.estimators.store import Source, stored
+from laso.estimators.tables import wider, with_bias
+from laso.estimators.task import Task, by_sentence, is_weighted, whole
 from laso.features import encode
-from laso.features.encode import Encoder
-from laso.features.inputs import Column, Columns, Data, Factor, Features, labels_of, read_input
-from laso.features.templates import BIAS, LABEL, Template, parse_templates
-from laso.learn import laso
-from laso.params import Estimator
-from laso.queues import MakeQueue, beam
-from laso.training import Rule, Strategy
-from laso.updates import Lbfgs, Likelihood, perceptron
+from laso.features.inputs import (
+    Columns,
+    Data,
+    Features,
+    read_input,
+)
+from laso.features.templates import BIAS, LABEL, parse_templates
+from laso.model_file import packed, read_file, reading, write_file
+from laso.updates import Lbfgs, Likelihood
+
+__all__ = ["SequenceEstimator", "by_sentence", "is_weighted", "whole"]
 
 USUAL_NAMES = ("w", "pos")
-FEW_TOKENS = 2000  # for fewer, threads cost more than they bring
 
 Progress = Callable[[Report], None]
 
 
-class Size(NamedTuple):
-    """How large a model is in memory."""
-
-    features: int  # keys that have a row of weights
-    weights: int  # weights that are not zero
-    bytes: int
-
-
-@dataclass(frozen=True)
-class Examples:
-    """Encoded sentences with their answers, and others with the answers wanted to score them on."""
-
-    train: Corpus
-    weighted: bool
-    held_out: Corpus | None = None
-    wanted: Sequence[Any] = ()
-
-    @property
-    def fingerprint(self) -> int:
-        """Tells whether two sets of examples are the same."""
-        crc = 0
-        for array in (self.train.starts, self.train.items, self.train.outputs, self.train.pool):
-            crc = zlib.crc32(np.ascontiguousarray(array).data, crc)
-        return crc
-
-
-class SequenceEstimator(Estimator):
-    """Learns by search to give sentences an answer: labels, chunks ...
-
-    A task is a subclass. Its ``__init__`` names all parameters, those here and its own, hands the
-    former on and stores the latter. What it must say (*answers* are what the user handed in as
-    labels, in whatever form ``_read`` gives them, *labels* are those of operators):
-
-    task                            its name in a model file
-    _problem(weighted)              the compiled problem; ``weighted``: features have values
-    _templates(names)               which features there are, for columns of these names
-    _encoder(templates, names, labels, width)
-                                    makes the encoder, for learning and for a file loaded
-    _corpus(data, answers)          data as arrays, with the answers as outputs (one number a token,
-                                    so that some sentences can be held out), or without, if None
-    _found(steps, ends)             decoded operators (group, label) as ``predict`` returns them:
-                                    those of answer i end at ends[i]
-    _quality(wanted, found)         how good the answers found are, from 0 to 1
-
-    and what it may say otherwise than it is said here:
-
-    _checks()                       parameters: (name, is it good, what is expected)
-    _read(X, y)                     data and answers; here, the labels of the tokens
-    _labels(data, answers)          the labels that occur, sorted
-    _facts(data, answers)           what else of the data the encoder must know, as JSON; it is in
-                                    ``facts_`` before the encoder is made, and in the model file
-    _wanted(data, answers)          answers in the form that ``_found`` has
-    _beam(width)                    the queue that a number stands for
-    _rule()                         the update, if None was given too
-    """
-
-    task: ClassVar[str]
-
-    encoder_: Encoder
-    facts_: dict[str, Any]
-    classes_: Array
-    weights_: Table
-    training_: Training | None
-    fingerprint_: int
-    seconds_: dict[str, float]
-
-    def __init__(
-        self,
-        *,
-        columns: Sequence[str] | None = None,
-        queue: int | MakeQueue = 5,
-        update: Rule | None = None,
-        strategy: Strategy = laso,
-        epochs: int = 10,
-        seed: int | None = 0,
-        held_out: float | None = None,
-        patience: int | None = None,
-        average: bool | None = None,
-        hash_bits: int = 0,
-        threads: int | None = None,
-        dtype: str = "float32",
-    ):
-        self.columns = columns
-        self.queue = queue
-        self.update = update
-        self.strategy = strategy
-        self.epochs = epochs
-        self.seed = seed
-        self.held_out = held_out
-        self.patience = patience
-        self.average = average
-        self.hash_bits = hash_bits
-        self.threads = threads
-        self.dtype = dtype
-
-    # ----------------------------------------------------------------------- what a task says
-
-    @abstractmethod
-    def _problem(self, weighted: bool) -> type[CompiledProblem]: ...
-
-    @abstractmethod
-    def _templates(self, names: tuple[str, ...]) -> str | Sequence[str | Template]: ...
-
-    @abstractmethod
-    def _encoder(
-        self,
-        templates: tuple[Template, ...],
-        names: tuple[str, ...],
-        labels: tuple[str, ...],
-        width: int,
-    ) -> Encoder: ...
-
-    @abstractmethod
-    def _corpus(self, data: Data, answers: Any) -> Corpus: ...
-
-    @abstractmethod
-    def _found(self, steps: Array, ends: Array) -> list[Any]: ...
-
-    @abstractmethod
-    def _quality(self, wanted: Sequence[Any], found: list[Any]) -> float: ...
-
-    def _checks(self) -> list[tuple[str, bool, str]]:
-        return [
-            ("epochs", whole(self.epochs, 1), "a whole number from 1 up"),
-            ("patience", self.patience is None or whole(self.patience, 1), "None or from 1 up"),
-            ("threads", self.threads is None or whole(self.threads, 1), "None or from 1 up"),
-            (
-                "held_out",
-                self.held_out is None or 0 < self.held_out < 1,
-                "None or a fraction between 0 and 1",
-            ),
-            ("hash_bits", whole(self.hash_bits, 0) and self.hash_bits <= 62, "0 to 62"),
-            ("dtype", str(self.dtype) in ("float32", "float64"), "'float32' or 'float64'"),
-        ]
-
-    def _read(self, X: Any, y: Any) -> tuple[Data, Any]:
-        data = read_input(X)
-        if not data.lengths.sum():
-            raise BadData("found no token to learn from, expected at least one")
-        if y is not None:
-            return data, labels_of(y, data.lengths)
-        if isinstance(data, Features) or len(data.columns) < 2:
-            raise BadData("found no labels: expected y, or tuples whose last column is the label")
-        return data.split()
-
-    def _labels(self, data: Data, answers: Any) -> list[str]:
-        return encode.distinct_labels(answers, data.lengths)
-
-    def _facts(self, data: Data, answers: Any) -> dict[str, Any]:
-        return {}
-
-    def _wanted(self, data: Data, answers: Any) -> list[Any]:
-        return by_sentence(answers, data.lengths)
-
-    def _beam(self, width: int) -> MakeQueue:
-        return beam(width)
-
-    def _rule(self) -> Rule:
-        return perceptron() if self.update is None else self.update
+class SequenceEstimator(Task):
+    """Learns by search to give sentences an answer; what the answer is, is said by a ``Task``."""
 
     # ----------------------------------------------------------------------- learning
 
     def fit(
-        self, X: Any, y: Any = None, *, dev: Any = None, progress: Progress | None = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        dev: Any = None,
+        progress: Progress | None = None,
+        checkpoint: Checkpoint | None = None,
     ) -> Self:
         """Learn from sentences ``X`` and their labels ``y``, or from X alone: labels come last.
 
         A label may be None where it is not known; where many are, ``strategy`` must be standard
         or max_violation. ``dev`` is (X, y) to score each epoch on, in place of ``held_out``.
         Ctrl-C ends learning and keeps what was learned. ``seconds_`` tells how long it took to
-        read, to make features, and to train.
+        read, to make features, and to train. ``checkpoint`` is where the run is saved meanwhile
+        (not with ``lbfgs()``).
         """
         self._check()
         self.seconds_ = {}
@@ -225,7 +85,36 @@ class SequenceEstimator(Estimator):
         with self._clock("train"):
             update = self._rule()
             epochs = update.iterations if isinstance(update, Lbfgs) else self.epochs
-            return self._learn(examples, epochs, progress)
+            return self._learn(examples, epochs, progress, checkpoint)
+
+    def fit_stream(
+        self,
+        source: Source,
+        *,
+        store: str | os.PathLike[str],
+        dev: Any = None,
+        progress: Progress | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> Self:
+        """Learn from more sentences than memory holds, with the result that ``fit`` would have.
+
+        ``source`` is a column file, or a function that gives the sentences anew. They are encoded
+        once, into files in the folder ``store``, and learned from there.
+        """
+        self._check()
+        if self.held_out is not None:
+            raise ValueError("held_out needs all sentences at once: use dev, or fit")
+        corpus, weighted = stored(self, source, Path(store))
+        examples = Examples(corpus, weighted)
+        if dev is not None:
+            data, answers = self._read(*(dev if isinstance(dev, tuple) else (dev, None)))
+            held = self._corpus(self._inputs(data), None)
+            weighted |= is_weighted(data)
+            examples = Examples(corpus, weighted, held, self._wanted(data, answers))
+        self.fingerprint_ = examples.fingerprint
+        update = self._rule()
+        epochs = update.iterations if isinstance(update, Lbfgs) else self.epochs
+        return self._learn(examples, epochs, progress, checkpoint)
 
     def resume(
         self,
@@ -235,6 +124,7 @@ class SequenceEstimator(Estimator):
         epochs: int,
         dev: Any = None,
         progress: Progress | None = None,
+        checkpoint: Checkpoint | None = None,
     ) -> Self:
         """Go on to ``epochs`` in all, on the data of ``fit``, as if it had not stopped before.
 
@@ -248,7 +138,7 @@ class SequenceEstimator(Estimator):
             raise ValueError("resume needs the data of fit; for other data there is partial_fit")
         if Plan(patience=self.patience).is_over(training):
             return self
-        return self._learn(examples, epochs, progress)
+        return self._learn(examples, epochs, progress, checkpoint)
 
     def partial_fit(
         self,
@@ -258,15 +148,20 @@ class SequenceEstimator(Estimator):
         classes: Sequence[str] | None = None,
         progress: Progress | None = None,
     ) -> Self:
-        """One pass over these sentences; ``classes`` are all labels to come, at the first call."""
+        """One pass over these sentences, whose labels, words and features may be new.
+
+        ``classes`` are labels to come, at the first call: a label that is known from the
+        beginning is learned to be avoided, too.
+        """
         self._check()
         if isinstance(self._rule(), Lbfgs):
             raise ValueError("lbfgs() needs all data at once, for fit; here use adagrad() or sgd()")
         data, answers = self._read(X, y)
+        found = self._labels(data, answers)
         if not hasattr(self, "weights_"):
-            found = self._labels(data, answers)
             self._begin(data, sorted({*found, *(classes if classes is not None else ())}), answers)
         training = self._state()
+        self._widen([label for label in found if label not in self.encoder_.labels], data, answers)
         self.encoder_.grow(data)
         examples = Examples(self._corpus(data, answers), is_weighted(data))
         self.fingerprint_ = examples.fingerprint
@@ -278,35 +173,6 @@ class SequenceEstimator(Estimator):
         started = time.perf_counter()
         yield
         self.seconds_[stage] = time.perf_counter() - started
-
-    def _check(self) -> None:
-        for name, good, expected in self._checks():
-            if not good:
-                raise ValueError(f"{name} must be {expected}, found {getattr(self, name)!r}")
-        self._margin()
-
-    @property
-    def _is_exact(self) -> bool:
-        return not isinstance(self.queue, int) and is_exact(self.queue)
-
-    def _options(self) -> Options:
-        queue = self._beam(self.queue) if isinstance(self.queue, int) else self.queue
-        return options_for(self._problem(False), queue, self._rule(), self.strategy)
-
-    def _machine(self, weighted: bool) -> Machine | ExactMachine:
-        problem = self._problem(weighted)
-        if self._is_exact:
-            return ExactMachine(problem, self._rule(), expected=self.strategy is laso)
-        return Machine(problem, self._options())
-
-    def _margin(self) -> float:
-        """What learning begins with; to ask for it is to check queue, update and strategy."""
-        return self._machine(False).options.margin
-
-    def _threads(self, corpus: Corpus) -> int:
-        if len(corpus.items) < FEW_TOKENS:
-            return 1
-        return default_threads() if self.threads is None else self.threads
 
     def _state(self) -> Training:
         """The training to go on with."""
@@ -328,12 +194,36 @@ class SequenceEstimator(Estimator):
         templates = parse_templates(self._templates(names))
         width = data.width if isinstance(data, Features) else -1
         self.facts_ = self._facts(data, answers)
+        self.notes_ = {}
         self.encoder_ = self._encoder(templates, names, tuple(labels), width)
         self.encoder_.grow(data)
         self.classes_ = np.array(self.encoder_.labels, dtype=object)
         margin = self._margin()
         table = new_table(len(labels), margin=margin, dtype=self.dtype, hash_bits=self.hash_bits)
         self.training_ = Training(table)
+
+    def _widen(self, new: list[str], data: Data, answers: Any) -> None:
+        """Make room for new labels, behind the old ones."""
+        facts = self._wider(self._facts(data, answers))
+        if not new and facts == self.facts_:
+            return
+        old, training = self.encoder_, self._state()
+        labels = (*old.labels, *new)
+        self.facts_ = facts
+        encoder = self._encoder(old.templates, old.names, labels, old.width)
+        if encoder.labels != labels:
+            raise BadData(
+                f"found the labels {', '.join(new)}, which learning has not seen; expected none, "
+                "for the order of the labels would change"
+            )
+        self.encoder_ = encoder
+        encoder.taught_by(old)
+        self.classes_ = np.array(labels, dtype=object)
+        training.table = wider(training.table, len(new))
+        if training.best is not None:
+            self.weights_ = training.best = wider(training.best, len(new))
+        if training.squares is not None:
+            training.squares = np.pad(training.squares, ((0, 0), (0, len(new))))
 
     def _names(self, n: int) -> tuple[str, ...]:
         if self.columns is None or not n:
@@ -363,10 +253,7 @@ class SequenceEstimator(Estimator):
         if self.held_out is None:
             return Examples(corpus, weighted)
         n = len(data.lengths)
-        k = max(1, round(n * self.held_out))
-        if k >= n:
-            raise ValueError(f"held_out={self.held_out} leaves none of {n} sentences to learn from")
-        chosen = sorted(random.Random(f"{self.seed}/held out").sample(range(n), k))
+        chosen = held_out(n, self.held_out, self.seed)
         wanted = self._wanted(data, answers)
         return Examples(
             encode.taken(corpus, np.delete(np.arange(n), chosen)),
@@ -375,7 +262,13 @@ class SequenceEstimator(Estimator):
             [wanted[i] for i in chosen],
         )
 
-    def _learn(self, examples: Examples, epochs: int, progress: Progress | None) -> Self:
+    def _learn(
+        self,
+        examples: Examples,
+        epochs: int,
+        progress: Progress | None,
+        checkpoint: Checkpoint | None = None,
+    ) -> Self:
         training = self._state()
         training.interrupted = False
         machine = self._machine(examples.weighted)
@@ -387,7 +280,18 @@ class SequenceEstimator(Estimator):
         average = self.average
         if average is None:
             average = not isinstance(self._rule(), Likelihood)
-        plan = Plan(epochs=epochs, seed=self.seed, patience=self.patience, average=average)
+
+        def after(training: Training) -> None:
+            if checkpoint is not None and checkpoint.is_due():
+                best = plan.kept(training.table) if training.best is None else training.best
+                self.weights_ = packed(best)
+                self._report(training)
+                self.notes_ |= checkpoint.notes
+                self.save(checkpoint.path, training=True)
+
+        plan = Plan(
+            epochs=epochs, seed=self.seed, patience=self.patience, average=average, after=after
+        )
         scored = score if examples.held_out is not None else None
         corpus = examples.train
         if isinstance(machine, ExactMachine):
@@ -396,7 +300,7 @@ class SequenceEstimator(Estimator):
         else:
             train(machine, corpus, training, plan, score=scored, progress=progress)
         assert training.best is not None
-        self.weights_ = training.best = model_file.packed(training.best)
+        self.weights_ = training.best = packed(training.best)
         self._report(training)
         return self
 
@@ -426,14 +330,67 @@ class SequenceEstimator(Estimator):
         return self._quality(self._wanted(data, answers), self._predicted(data))
 
     def predict_nbest(self, X: Any, n: int) -> list[list[tuple[float, Any]]]:
-        """The ``n`` best answers for each sentence with their scores, with ``queue=exact()``."""
-        machine, corpus = self._exactly("predict_nbest", X)
-        found = machine.nbest(
-            corpus, all_of(corpus), self.weights_, n, threads=self._threads(corpus)
-        )
+        """The ``n`` best answers for each sentence with their scores.
+
+        With ``queue=exact()`` these are the best of all, else those that the beam holds at its end.
+        """
+        self._must_have("weights_")
+        data = read_input(X)
+        machine, corpus = self._machine(is_weighted(data)), self._corpus(self._inputs(data), None)
+        order, threads = all_of(corpus), self._threads(corpus)
+        if isinstance(machine, ExactMachine):
+            found = machine.nbest(corpus, order, self.weights_, n, threads=threads)
+        else:
+            found = beam_nbest(machine, corpus, order, self.weights_, n, threads=threads)
         answers = self._found(found.steps, found.ends)
         paths = list(zip(found.scores.tolist(), answers, strict=True))
         return [paths[a:b] for a, b in pairwise([0, *np.cumsum(found.counts).tolist()])]
+
+    def predict_confidence(self, X: Any) -> list[Confidence]:
+        """What is found in each sentence, how probable it is, and how probable its parts are.
+
+        Exact from the lattice with ``queue=exact()``, else from the outputs that the beam holds.
+        After ``calibrate`` the probabilities are what they say.
+        """
+        self._must_have("weights_")
+        data = read_input(X)
+        corpus = self._corpus(self._inputs(data), None)
+        temperature = float(self.notes_.get(TEMPERATURE, 1.0))
+        return confidences(self, corpus, is_weighted(data), temperature)
+
+    def predict_forced(self, X: Any, *, known: Any = None, banned: Any = None) -> list[Any]:
+        """What is found in each sentence if some of it is known, or banned.
+
+        ``known`` has for each sentence None, or a label or None for each token, or spans (label,
+        start, end). ``banned`` has for each sentence None, labels that are banned in all of it, or
+        such labels for each token.
+        """
+        from laso.estimators.forced import forced
+
+        self._must_have("weights_")
+        sentences = list(X)
+        facts = [
+            [None] * len(sentences) if some is None else list(some) for some in (known, banned)
+        ]
+        rows = zip(sentences, *facts, strict=True)
+        return [forced(self, x, some, never)[0] for x, some, never in rows]
+
+    def calibrate(self, X: Any, y: Any = None) -> Self:
+        """Choose the temperature of ``predict_confidence`` on sentences not learned from."""
+        self._must_have("weights_")
+        data, answers = self._read(X, y)
+        corpus = self._corpus(self._inputs(data), None)
+        wanted = self._wanted(data, answers)
+        self.notes_[TEMPERATURE] = fitted_temperature(self, corpus, is_weighted(data), wanted)
+        return self
+
+    def reliability(self, X: Any, y: Any = None) -> Reliability:
+        """How often parts of each probability are right, and the expected calibration error."""
+        data, answers = self._read(X, y)
+        corpus = self._corpus(self._inputs(data), None)
+        temperature = float(self.notes_.get(TEMPERATURE, 1.0))
+        found = confidences(self, corpus, is_weighted(data), temperature)
+        return reliability(*judged(self, found, self._wanted(data, answers)))
 
     def _exactly(self, name: str, X: Any) -> tuple[ExactMachine, Corpus]:
         self._must_have("weights_")
@@ -457,6 +414,26 @@ class SequenceEstimator(Estimator):
             return data.split()[0]
         return data
 
+    def biased(self, bias: Mapping[str, float]) -> Self:
+        """A copy that finds some labels more often, or less: so much is added to their score.
+
+        For labels that mark chunks, less for O finds more chunks, of which more are wrong.
+        """
+        self._must_have("weights_")
+        made = copy(self)
+        made.training_ = None
+        made.weights_ = with_bias(self.weights_, self._constants(), self._amounts(bias))
+        return made
+
+    def _amounts(self, bias: Mapping[str, float]) -> Array:
+        amounts = np.zeros(len(self.encoder_.labels))
+        for label, amount in bias.items():
+            if label not in self.encoder_.labels:
+                expected = ", ".join(self.encoder_.labels)
+                raise ValueError(f"found a bias for {label!r}, expected one of {expected}")
+            amounts[self.encoder_.labels.index(label)] = amount
+        return amounts
+
     # ----------------------------------------------------------------------- files
 
     @property
@@ -477,128 +454,11 @@ class SequenceEstimator(Estimator):
         what ``resume`` and ``partial_fit`` go on from.
         """
         self._must_have("weights_")
-        encoder = self.encoder_
-        tensors: dict[str, Array] = {}
-        if training:
-            if weights is not None:
-                raise ValueError(
-                    f"training goes on from all of a weight, found weights={weights!r}"
-                )
-            tensors |= model_file.pack_learning(self._state())
-        tensors |= model_file.pack_weights(self.weights_, weights)
-        for column, values in encoder.vocabularies.items():
-            tensors[f"values.{column}"] = encode.packed_strings(list(values))
-        header = {
-            "task": self.task,
-            "parameters": self._parameters(),
-            "labels": list(encoder.labels),
-            "columns": list(encoder.names),
-            "width": encoder.width,
-            "templates": [str(template) for template in encoder.templates],
-            "facts": self.facts_,
-            "base features": [view.checksum() for view in encoder.views.values()],
-            "bits": int(self.weights_.ints[at.BITS]),
-            "history": {
-                "epoch": self.n_iter_,
-                "best_epoch": self.best_epoch_,
-                "scores": self.scores_,
-                "converged": self.converged_,
-                "interrupted": self.interrupted_,
-                "fingerprint": self.fingerprint_,
-            },
-            "training": training,
-        }
-        return model_file.write_file(path, header, tensors)
+        return write_file(path, *storage.taken_apart(self, weights, training))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """The model of a file; a file that is none is answered with ``BadModel``."""
-        header, tensors = model_file.read_file(path, cls.task)
-        with model_file.reading(path):
-            return cls._from_file(header, tensors)
-
-    def _parameters(self) -> dict[str, Any]:
-        parameters = {**self.get_params(deep=False), "dtype": str(self.dtype)}
-        return {name: model_file.described(value) for name, value in parameters.items()}
-
-    @classmethod
-    def _from_file(cls, header: dict[str, Any], tensors: dict[str, Array]) -> Self:
-        parameters = {name: model_file.restored(v) for name, v in header["parameters"].items()}
-        if set(parameters) != set(cls._parameter_names()):
-            raise BadModel(f"its parameters are not those of a {cls.__name__}")
-        made = cls(**parameters)
-        made._check()
-        labels, names = _strings(header["labels"]), _strings(header["columns"])
-        templates = parse_templates(_strings(header["templates"]))
-        made.facts_ = dict(header["facts"])
-        encoder = made._encoder(
-            templates, tuple(names), tuple(labels), _number(header["width"], -1)
-        )
-        for column in encoder.vocabularies:
-            values = encode.unpacked_strings(tensors[f"values.{column}"])
-            encoder.learn_values(column, values)
-            if len(encoder.vocabularies[column]) != len(values):
-                raise BadModel("found a column value twice")
-        if [view.checksum() for view in encoder.views.values()] != header["base features"]:
-            raise BadModel(
-                "its base features come out otherwise here, perhaps because another version of "
-                "Python knows other characters"
-            )
-        made.encoder_ = encoder
-        made.classes_ = np.array(labels, dtype=object)
-        bits = _number(header["bits"], 0)
-        table = model_file.unpack_weights(tensors, len(labels), np.dtype(made.dtype), bits)
-        made.weights_ = table
-        history = header["history"]
-        scores = [float(score) for score in history["scores"]]
-        training = Training(
-            table,
-            epoch=_number(history["epoch"], 0),
-            best_epoch=_number(history["best_epoch"], 0),
-            best_score=max(scores, default=-np.inf),
-            best=table,
-            scores=scores,
-            converged=bool(history["converged"]),
-            interrupted=bool(history["interrupted"]),
-        )
-        made.fingerprint_ = _number(history["fingerprint"], 0)
-        made._report(training)
-        made.training_ = None
-        if header["training"]:
-            kind = np.dtype(made.dtype)
-            model_file.unpack_learning(training, tensors, len(labels), kind)
-            made.training_ = training
-        return made
-
-
-def by_sentence(labels: Column, lengths: Array) -> list[list[str | None]]:
-    """The labels of all tokens as a list for each sentence."""
-    if isinstance(labels, Factor):
-        flat = np.array(labels.values, dtype=object)[labels.codes].tolist()
-    else:
-        flat = list(labels)
-    return [flat[a:b] for a, b in pairwise([0, *np.cumsum(lengths).tolist()])]
-
-
-def is_weighted(data: Data) -> bool:
-    """Do features have values?"""
-    return isinstance(data, Features) and data.values is not None
-
-
-def whole(value: Any, least: int) -> bool:
-    """A whole number, so large at least?"""
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
-
-
-def _strings(value: Any) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        raise BadModel(f"found {str(value)[:60]!r}, expected a list of strings")
-    if len(set(value)) < len(value):
-        raise BadModel("found a name twice")
-    return value
-
-
-def _number(value: Any, least: int) -> int:
-    if type(value) is not int or value < least:
-        raise BadModel(f"found {str(value)[:60]!r}, expected a number from {least} up")
-    return value
+        header, tensors = read_file(path, cls.task)
+        with reading(path):
+            return storage.put_together(cls, header, tensors)

@@ -8,16 +8,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from laso.engine.hashing import mix
 from laso.engine.layout import Array, Corpus
 from laso.engine.machine import all_of
 from laso.engine.options import own_key
 from laso.errors import BadData, BadModel
 from laso.estimators.base import SequenceEstimator, whole
 from laso.features.encode import Encoder
-from laso.features.inputs import Data, Features, place
+from laso.features.inputs import Data, Features, place, string_keys
 from laso.features.schemes import OUTSIDE, SCHEMES, Spans, converted, read_tags, write_tags
 from laso.features.segments import FEATURE_SETS, SegmentEncoder
-from laso.features.templates import Template
+from laso.features.templates import LENGTH, Template
 from laso.learn import laso
 from laso.metrics import chunk_scores
 from laso.queues import MakeQueue, beam
@@ -131,6 +132,21 @@ class Chunker(SequenceEstimator):
     def _beam(self, width: int) -> MakeQueue:
         return beam(width, key=own_key)
 
+    def _step(self, group: int, label: int) -> tuple[str, int]:
+        return str(self.classes_[label]), group
+
+    def _decisions(self, answer: Sequence[str]) -> set[tuple[str, int, int]]:
+        return set(_spans(answer))
+
+    def _constants(self) -> list[int]:
+        if LENGTH not in map(str, self.encoder_.templates):
+            return []
+        root = int(string_keys([LENGTH])[0])
+        return [mix(root, length) for length in range(1, self.encoder_.limit + 1)]
+
+    def _wider(self, facts: dict[str, Any]) -> dict[str, Any]:
+        return {**self.facts_, "limit": max(facts["limit"], self.facts_["limit"])}
+
     def _rule(self) -> Rule:
         return perceptron(weighting=worst, margin=1.0) if self.update is None else self.update
 
@@ -217,7 +233,12 @@ class Chunker(SequenceEstimator):
 
 
 def _chunks(tags: Sequence[str]) -> list[tuple[str, int, int]]:
+    return [chunk for chunk in _spans(tags) if chunk[0] != OUTSIDE]
+
+
+def _spans(tags: Sequence[str]) -> list[tuple[str, int, int]]:
+    """The chunks and the words outside of a sentence, in order."""
     spans, _ = read_tags(tags, np.array([len(tags)]))
     bounds = pairwise([*spans.starts.tolist(), len(tags)])
     names = (spans.names[i] for i in spans.types)
-    return [(name, a, b) for name, (a, b) in zip(names, bounds, strict=True) if name != OUTSIDE]
+    return [(name, a, b) for name, (a, b) in zip(names, bounds, strict=True)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -16,9 +16,10 @@ from laso.estimators.base import SequenceEstimator
 from laso.features import encode
 from laso.features.encode import Encoder
 from laso.features.inputs import Column, Data
-from laso.features.templates import Template, default_templates
+from laso.features.templates import LABEL, Template, default_templates
 from laso.learn import early, laso
 from laso.metrics import accuracy, chunk_scores
+from laso.model_file import stored_rows
 from laso.queues import MakeQueue
 from laso.tasks import tagging
 from laso.training import Rule, Strategy
@@ -102,8 +103,50 @@ class Tagger(SequenceEstimator):
         tokens = [dict(zip(labels, row, strict=True)) for row in found.tolist()]
         return [tokens[a:b] for a, b in pairwise(corpus.starts.tolist())]
 
+    def predict_marginals_single(self, x: Any) -> list[dict[str, float]]:
+        """The probability of each label of each token of one sentence, with ``queue=exact()``."""
+        return self.predict_marginals([x])[0]
+
+    @property
+    def attributes_(self) -> list[str]:
+        """The features of tokens that have a weight, as far as they can be named."""
+        return list(dict.fromkeys(name for name, _ in self.state_features_))
+
+    @property
+    def state_features_(self) -> dict[tuple[str, str], float]:
+        """The weights of (feature, label), for features that do not look at labels."""
+        return {
+            (name, label): weight
+            for name, label, weight in self._named_weights()
+            if not name.startswith(f"{LABEL}[")
+        }
+
+    @property
+    def transition_features_(self) -> dict[tuple[str, str], float]:
+        """The weights of (label, label after it)."""
+        return {
+            (name.removeprefix(f"{LABEL}[-1]="), label): weight
+            for name, label, weight in self._named_weights()
+            if name.startswith(f"{LABEL}[-1]=") and " | " not in name and "(none)" not in name
+        }
+
+    def _named_weights(self) -> Iterator[tuple[str, str, float]]:
+        from laso.features.names import Namer
+
+        self._must_have("weights_")
+        keys, rows = stored_rows(self.weights_)
+        names = Namer(self.encoder_).of_keys(keys)
+        for key, row in zip(keys.tolist(), rows.tolist(), strict=True):
+            if key in names:
+                for label in np.flatnonzero(self.weights_.v[row]).tolist():
+                    weight = float(self.weights_.v[row, label])
+                    yield names[key], self.encoder_.labels[label], weight
+
     def _problem(self, weighted: bool) -> type[tagging.Tagging]:
         return tagging.WeightedTagging if weighted else tagging.Tagging
+
+    def _step(self, group: int, label: int) -> tuple[str, int]:
+        return str(self.classes_[label]), 1
 
     def _checks(self) -> list[tuple[str, bool, str]]:
         known = self.constraints in (None, "BIO", "IOBES") or isinstance(self.constraints, Mapping)

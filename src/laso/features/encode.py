@@ -66,6 +66,7 @@ class Encoder:
     width: int = -1  # of matrices
     vocabularies: dict[int, dict[str, int]] = field(default_factory=dict)
     views: dict[tuple[int, tuple[str, ...]], View] = field(default_factory=dict)
+    attributes: dict[int, str] = field(default_factory=dict)  # features of tokens, by key
     _specs: dict[Any, Array] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
@@ -125,10 +126,21 @@ class Encoder:
     def grow(self, data: Data) -> None:
         """Learn the values of the columns."""
         if isinstance(data, Features):
+            self.learn_attributes(data.names)
             return
         self._check_columns(data)
         for column, known in self.vocabularies.items():
             self.learn_values(column, _new_values(data.columns[column], known, data.lengths))
+
+    def taught_by(self, other: Encoder) -> None:
+        """Learn all values and features that another knows, by the same numbers."""
+        for column, values in other.vocabularies.items():
+            self.learn_values(column, list(values))
+        self.attributes |= other.attributes
+
+    def learn_attributes(self, names: Sequence[str]) -> None:
+        """Remember what features of tokens are called."""
+        self.attributes |= zip(string_keys(names).tolist(), names, strict=True)
 
     def learn_values(self, column: int, values: Sequence[str]) -> None:
         """Number new values of a column and their base features, in their order."""
@@ -160,6 +172,18 @@ class Encoder:
         self._check_lengths(lengths)
         spec = self._spec(int(lengths.max(initial=1)), lists, sets)
         return Corpus(items, starts, pool, values, spec, outputs, starts)
+
+    def labels_of(self, column: str) -> Sequence[str]:
+        """The labels that a template names by this column; none if it is one of the input."""
+        return self.labels if column == LABEL else ()
+
+    def moved(self, items: Array, pool: int) -> Array:
+        """The items of a part, if so much of the pool stands before its own."""
+        return items if self.names else items + np.int32(pool)
+
+    def spec_for(self, longest: int, most: int | None) -> Array:
+        """The constants for sentences so long, whose tokens have so many features of their own."""
+        return self._spec(longest, (-1, 0) if most is None else (0, most), None)
 
     def _spec(self, longest: int, lists: tuple[int, int], sets: Array | None) -> Array:
         """The problem's constants; the same array again where it can be, for short calls."""

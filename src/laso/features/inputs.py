@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, count, repeat
 from numbers import Real
 from operator import itemgetter
@@ -24,7 +24,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from laso.data.columns import BOM, read_columns
+from laso.data.columns import read_columns
+from laso.data.lines import BOM
 from laso.engine.layout import Array
 from laso.errors import BadData, BadFeature
 
@@ -95,6 +96,7 @@ class Features:
     keys: Array  # int64
     values: Array | None  # float32; None if all are 1
     width: int = -1  # of a matrix
+    names: Sequence[str] = ()  # the distinct features, unless they are columns of a matrix
 
 
 Data: TypeAlias = Columns | Features
@@ -133,8 +135,8 @@ def _listed(X: Any) -> list[Any]:
 
 
 def _length(sentence: Any) -> int:
-    if hasattr(sentence, "shape"):
-        return int(sentence.shape[0]) if sentence.shape else 0
+    if hasattr(sentence, "shape") and sentence.shape:
+        return int(sentence.shape[0])
     try:
         return len(sentence)
     except TypeError:
@@ -226,7 +228,7 @@ def _from_lists(tokens: list[Any], lengths: Array) -> Features:
             f"{place(lengths, token)}: found the feature {short(names[i])}, expected a string "
             "(columns are given as a tuple)"
         )
-    return Features(lengths, counts, _keys_of(names), None)
+    return Features(lengths, counts, _keys_of(names), None, names=list(dict.fromkeys(names)))
 
 
 def _keys_of(names: list[str]) -> Array:
@@ -248,7 +250,8 @@ def _from_dicts(tokens: list[dict[str, Any]], lengths: Array) -> Features:
     codes = np.fromiter(map(number.__getitem__, pairs), np.int64, len(pairs))
     names = [feature[0] for feature in flat if feature]
     weights = np.array([feature[1] for feature in flat if feature], np.float32)
-    return _weighted(lengths, counts, _keys_of(names)[codes], weights[codes])
+    data = _weighted(lengths, counts, _keys_of(names)[codes], weights[codes])
+    return replace(data, names=list(dict.fromkeys(names)))
 
 
 def _one_feature(name: Any, value: Any) -> tuple[str, float] | None:
@@ -275,7 +278,8 @@ def _from_nested(tokens: list[dict[str, Any]], lengths: Array) -> Features:
             weights.append(weight)
         counts.append(len(names) - before)
     values = np.array(weights, np.float32)
-    return _weighted(lengths, np.array(counts, np.int64), _keys_of(names), values)
+    data = _weighted(lengths, np.array(counts, np.int64), _keys_of(names), values)
+    return replace(data, names=list(dict.fromkeys(names)))
 
 
 def _nested(value: Any, prefix: str, lengths: Array, i: int) -> Iterable[tuple[str, float]]:

@@ -177,6 +177,16 @@ class SegmentEncoder(Encoder):
             sums=(len(self.views), 1 + len(self._sequences)),
         )
 
+    def moved(self, items: Array, pool: int) -> Array:
+        """The items of a part, if so much of the pool stands before its own."""
+        items = items.copy()
+        items[:, -1] += pool // (1 + len(self._sequences))
+        return items
+
+    def spec_for(self, longest: int, most: int | None) -> Array:
+        """The constants do not depend on the sentences."""
+        return self.spec
+
     def corpus(self, data: Data, wanted: Array | None = None) -> Corpus:
         """The arrays for the engine; ``wanted`` has a number for each word (see chunking.py)."""
         if isinstance(data, Features):

@@ -1,0 +1,112 @@
+"""``laso eval``: how good a model is on labelled files, or how good labels in a file are."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from laso.errors import BadData
+
+if TYPE_CHECKING:
+    from laso.calibration import Reliability
+    from laso.cli.settings import Settings
+    from laso.estimators import SequenceEstimator
+
+
+def run(
+    paths: Annotated[
+        list[str], typer.Argument(metavar="MODEL FILES...", help="A model, then labelled files.")
+    ],
+    compare: Annotated[
+        bool,
+        typer.Option(
+            "--compare",
+            help="No model: the last two columns are the labels wanted and the labels found.",
+        ),
+    ] = False,
+    form: Annotated[
+        str | None, typer.Option("--format", help="columns, conllu or jsonl; guessed by default.")
+    ] = None,
+    separator: Annotated[
+        str | None,
+        typer.Option(help="What is between columns: tab, space, comma, semicolon, bar, or a text."),
+    ] = None,
+    comment: Annotated[
+        str | None, typer.Option(help="How lines begin that are comments; guessed by default.")
+    ] = None,
+    confidence: Annotated[
+        bool, typer.Option("--confidence", help="Also tell how true the model's probabilities are.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Write the scores as JSON.")] = False,
+) -> None:
+    """Score labels: chunks as conlleval does, tokens, sentences, and the most frequent errors."""
+    from laso.cli.settings import Settings, checked
+    from laso.evaluation import evaluated
+
+    said = checked(Settings(format=form, separator=separator, comment=comment))
+    if len(paths) < (1 if compare else 2):
+        raise typer.BadParameter("expected a model and files, or --compare and files")
+    if compare and confidence:
+        raise typer.BadParameter("--confidence is about a model, and --compare has none")
+    try:
+        if compare:
+            wanted, found, table = *_compared(paths, said), None
+        else:
+            wanted, found, table = _labelled(paths, said, confidence)
+        result = evaluated(wanted, found)
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+    if as_json:
+        more = {} if table is None else {"calibration": table.as_json()}
+        typer.echo(json.dumps({**result.as_json(), **more}, indent=1, ensure_ascii=False))
+    else:
+        typer.echo(str(result) if table is None else f"{result}\n{table}")
+
+
+def _compared(files: list[str], settings: Settings) -> tuple[list[Any], list[Any]]:
+    from laso.cli.sentences import read
+
+    sentences = read(files, settings)
+    names = sentences.blocks[0].names
+    if len(names) < 2:
+        raise BadData(f"{files[0]}:1: found 1 column, expected labels wanted and found at least")
+    wanted, found = (replace(sentences.layout, labels=(name,)) for name in names[-2:])
+    return (
+        [wanted.answers(block) for block in sentences.blocks],
+        [found.answers(block) for block in sentences.blocks],
+    )
+
+
+def _labelled(
+    paths: list[str], settings: Settings, confidence: bool
+) -> tuple[list[Any], list[Any], Reliability | None]:
+    from laso.cli.sentences import layout_for, read, remembered
+    from laso.estimators import load_model
+
+    model = load_model(paths[0])
+    sentences = read(paths[1:], settings)
+    block = sentences.blocks[0]
+    trained = remembered(model)
+    layout = layout_for(
+        block.names, trained, sentences.form, f"{paths[1]}:{block.places[0] if block.places else 1}"
+    )
+    if not layout.labels:
+        raise BadData(f"{paths[1]}:1: found no column of labels, expected one to compare with")
+    sentences = replace(sentences, layout=layout)
+    with sentences.located():
+        tokens, answers = sentences.tokens, sentences.answers
+        table = model.reliability(tokens, answers) if confidence else None
+        return _in_one_scheme(model, answers), model.predict(tokens), table
+
+
+def _in_one_scheme(model: SequenceEstimator, wanted: list[Any]) -> list[Any]:
+    """Chunks may be tagged in another scheme than the model's."""
+    scheme = model.facts_.get("scheme")
+    if scheme is None:
+        return wanted
+    from laso.features.schemes import converted
+
+    return converted(wanted, scheme)

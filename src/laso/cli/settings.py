@@ -1,0 +1,199 @@
+"""What ``laso train`` is told: by options, by a TOML file, or by default; and the model it makes.
+
+Parameters of the estimators are written as in Python: ``queue=exact()``, ``update=alma()``.
+"""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from laso.data.formats import KINDS, SEPARATORS, Format, Layout
+from laso.errors import BadData
+
+if TYPE_CHECKING:
+    from laso.estimators import SequenceEstimator
+
+EPOCHS, PATIENCE, HELD_OUT = 30, 3, 0.1
+FEWEST = 20  # of fewer sentences none are held out
+EPOCHS_UNSEEN = 10  # where none are held out to choose by
+TASKS = {"tag": "tagging", "chunk": "chunking", "joint": "joint"}
+CALLS = ("queue", "update", "strategy")  # parameters that are made by calls
+NAMES = (
+    *("beam", "greedy", "exact", "bounded_best_first"),
+    *("perceptron", "alma", "passive_aggressive", "adagrad", "sgd", "lbfgs"),
+    *("laso", "early", "standard", "max_violation"),
+    *("uniform", "loss_proportional", "worst"),
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the user may say; None where nothing was said."""
+
+    task: str | None = None
+    format: str | None = None
+    separator: str | None = None
+    comment: str | None = None
+    columns: tuple[str, ...] | None = None
+    inputs: tuple[str, ...] | None = None
+    label: tuple[str, ...] | None = None
+    dev: str | None = None
+    held_out: float | None = None
+    epochs: int | None = None
+    templates: str | None = None
+    refit: bool | None = None
+    set: Mapping[str, Any] | None = None
+
+    def over(self, other: Settings) -> Settings:
+        """These, and those of the other where nothing was said here."""
+        said = {name: value for name, value in vars(self).items() if value is not None}
+        said["set"] = {**(other.set or {}), **(self.set or {})}
+        return replace(other, **said)
+
+    def as_json(self) -> dict[str, Any]:
+        """What was said, for the model to remember."""
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in vars(self).items()
+            if value not in (None, {})
+        }
+
+    def form(self, guess: Format) -> Format:
+        """How to read a file that looks like ``guess``."""
+        found = guess
+        if self.format is not None and self.format != guess.kind:
+            found = Format(self.format)
+        if self.separator is not None:
+            found = replace(found, separator=SEPARATORS.get(self.separator, self.separator))
+        if self.comment is not None:
+            found = replace(found, comment=self.comment or None)
+        if self.columns is not None:
+            found = replace(found, names=self.columns)
+        return found
+
+
+def checked(settings: Settings) -> Settings:
+    """The settings, if each makes sense by itself."""
+    if settings.task not in (None, *TASKS):
+        raise typer.BadParameter(f"--task is {settings.task!r}: there is {', '.join(TASKS)}")
+    if settings.format not in (None, *KINDS):
+        raise typer.BadParameter(f"--format is {settings.format!r}: there is {', '.join(KINDS)}")
+    if settings.separator == "":
+        raise typer.BadParameter("--separator is empty")
+    return settings
+
+
+def read_config(path: Path) -> Settings:
+    """The settings of a TOML file; its keys are the long options."""
+    try:
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadData(f"{path}: found no TOML: {error}") from None
+    known = {field.name: field.type for field in fields(Settings)}
+    for name, value in given.items():
+        key = name.replace("-", "_")
+        if key not in known:
+            raise BadData(f"{path}: found the key {name!r}, expected one of {', '.join(known)}")
+        if isinstance(value, list) and key != "set":
+            given[name] = tuple(map(str, value))
+        elif "tuple" in str(known[key]):
+            given[name] = names(str(value))
+        elif not _is_of(value, str(known[key])):
+            raise BadData(f"{path}: found {value!r} for {name}, expected {known[key]}")
+    return checked(Settings(**{name.replace("-", "_"): value for name, value in given.items()}))
+
+
+def _is_of(value: Any, kind: str) -> bool:
+    kinds: dict[str, type | tuple[type, ...]] = {
+        "str": str,
+        "float": (int, float),
+        "int": int,
+        "bool": bool,
+        "Mapping": dict,
+    }
+    wanted = next(of for name, of in kinds.items() if kind.startswith(name))
+    return isinstance(value, wanted) and (wanted is bool or not isinstance(value, bool))
+
+
+def names(text: str | None) -> tuple[str, ...] | None:
+    """Names with commas between them."""
+    return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def assignments(texts: Sequence[str]) -> dict[str, Any]:
+    """What ``--set name=value`` says; a value is one of TOML's, or else a text."""
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise typer.BadParameter(f"--set {text}: expected name=value")
+        try:
+            found[name.strip()] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            found[name.strip()] = value.strip()
+    return found
+
+
+# --------------------------------------------------------------------------- estimators
+
+
+def made(text: str) -> Any:
+    """A queue, update or strategy from its text: a name of laso, or a call of one."""
+    import laso
+
+    def value(node: ast.expr) -> Any:
+        if isinstance(node, ast.Name) and node.id in NAMES:
+            return getattr(laso, node.id)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            if node.func.id not in NAMES or any(k.arg is None for k in node.keywords):
+                raise ValueError
+            given = {str(k.arg): value(k.value) for k in node.keywords}
+            return getattr(laso, node.func.id)(*map(value, node.args), **given)
+        return ast.literal_eval(node)
+
+    try:
+        return value(ast.parse(text, mode="eval").body)
+    except (SyntaxError, ValueError, TypeError) as error:
+        why = f" ({error})" if str(error) else ""
+        raise typer.BadParameter(
+            f"found {text!r}, expected a number or a call of one of {', '.join(NAMES)}{why}"
+        ) from None
+
+
+def estimator(
+    task: str, settings: Settings, layout: Layout, *, epochs: int, patience: int | None
+) -> Any:
+    """The estimator to train, for data of these columns."""
+    from laso.estimators import TASKS as CLASSES
+    from laso.features import read_templates
+
+    if TASKS[task] not in CLASSES:
+        raise typer.BadParameter(f"there is no estimator for --task {task}")
+    cls: type[SequenceEstimator] = CLASSES[TASKS[task]]
+    parameters: dict[str, Any] = {"epochs": epochs, "patience": patience}
+    if task == "joint":
+        parameters["layers"] = [n if n.isidentifier() else f"layer{n}" for n in layout.labels]
+    if settings.columns is not None:
+        parameters["columns"] = layout.inputs
+    if settings.templates is not None:
+        name = "templates" if "templates" in cls._parameter_names() else "features"
+        parameters[name] = list(map(str, read_templates(settings.templates)))
+    for name, value in (settings.set or {}).items():
+        call = name in CALLS and isinstance(value, str)
+        parameters[name] = made(value) if call else value
+    try:
+        unknown = set(parameters) - set(cls._parameter_names())
+        if unknown:
+            raise ValueError(f"{cls.__name__} has no parameter {', '.join(sorted(unknown))}")
+        model = cls(**parameters)
+        model._check()
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    return model

@@ -1,0 +1,351 @@
+"""``laso train``: learn from files, choose the number of epochs on held-out sentences, save."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from laso.errors import BadData, BadModel
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from laso.cli.sentences import Sentences
+    from laso.cli.settings import Settings
+    from laso.engine.passes import Report
+    from laso.estimators import SequenceEstimator
+
+CHECKPOINT = ".checkpoint"
+CALIBRATED = 300  # held-out sentences to calibrate probabilities on
+
+
+def run(
+    files: Annotated[list[str], typer.Argument(help="Files to learn from; - is standard input.")],
+    model: Annotated[
+        Path | None,
+        typer.Option(help="Where the model goes; by default beside the first file, as .laso."),
+    ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(
+            help="tag, chunk, or joint; by default chunk if labels are like B-x, I-x, O, and joint "
+            "if there are several."
+        ),
+    ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option(
+            help="The column of the label, by name or number from 1 (several with commas); by "
+            "default the last."
+        ),
+    ] = None,
+    inputs: Annotated[
+        str | None, typer.Option(help="The columns to learn from, with commas; by default all.")
+    ] = None,
+    columns: Annotated[
+        str | None, typer.Option(help="Names for all columns of the file, with commas.")
+    ] = None,
+    form: Annotated[
+        str | None, typer.Option("--format", help="columns, conllu or jsonl; guessed by default.")
+    ] = None,
+    separator: Annotated[
+        str | None,
+        typer.Option(help="What is between columns: tab, space, comma, semicolon, bar, or a text."),
+    ] = None,
+    comment: Annotated[
+        str | None, typer.Option(help="How lines begin that are comments; guessed by default.")
+    ] = None,
+    dev: Annotated[
+        str | None, typer.Option(help="A file to choose the number of epochs by.")
+    ] = None,
+    held_out: Annotated[
+        float | None,
+        typer.Option(
+            min=0, max=0.9, help="The part held out for that, if there is no such file [0.1]."
+        ),
+    ] = None,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Passes over the data, at most [30].")
+    ] = None,
+    templates: Annotated[str | None, typer.Option(help="A file of feature templates.")] = None,
+    sets: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A parameter of the estimator, as in queue=exact()."),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="A TOML file that says what these options say.")
+    ] = None,
+    refit: Annotated[
+        bool | None,
+        typer.Option("--refit", help="Learn again from all sentences, as many epochs as chosen."),
+    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Do not go on with a run that was cut short.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Write the report as JSON.")] = False,
+) -> None:
+    """Learn to label the tokens of sentences, and save the model.
+
+    With only a file: the last column is the label, a tenth of the sentences is held out, learning
+    ends when they are labelled no better for three epochs, and the best epoch is kept. Ctrl-C
+    saves what was learned. A run that was killed goes on when the command is given again.
+    """
+    from rich.console import Console
+
+    from laso.cli import settings as told
+    from laso.cli.sentences import name_for, read
+
+    said = told.checked(
+        told.Settings(
+            task=task,
+            format=form,
+            separator=separator,
+            comment=comment,
+            columns=told.names(columns),
+            inputs=told.names(inputs),
+            label=told.names(label),
+            dev=dev,
+            held_out=held_out,
+            epochs=epochs,
+            templates=templates,
+            refit=refit,
+            set=told.assignments(sets or []),
+        )
+    ).over(told.Settings() if config is None else told.read_config(config))
+    path = model or Path(name_for(files[0]))
+    errors = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
+    try:
+        job = planned(read(files, said), said)
+        learned = learn(job, path, errors, fresh=fresh)
+    except ValueError as error:  # about parameters; what is wrong with data is BadData
+        raise typer.BadParameter(str(error)) from error
+    except KeyboardInterrupt:
+        errors.print("interrupted before anything was learned")
+        raise typer.Exit(130) from None
+    result = finished(job, learned, path)
+    text = result.pop("report")
+    typer.echo(json.dumps(result, indent=1, ensure_ascii=False) if as_json else shown(result, text))
+    if learned.interrupted_:
+        errors.print("interrupted: what was learned until then is saved")
+        raise typer.Exit(130)
+
+
+@dataclass
+class Job:
+    """What is to be learned from, what to choose by, and how."""
+
+    settings: Settings
+    task: str
+    all: Sentences
+    train: Sentences
+    dev: Sentences | None
+    resumed: bool = False
+
+    def estimator(self, epochs: int | None = None) -> SequenceEstimator:
+        """The estimator to train; with so many epochs it learns to their end."""
+        from laso.cli import settings as told
+
+        most = told.EPOCHS if self.dev is not None else told.EPOCHS_UNSEEN
+        patience = told.PATIENCE if self.dev is not None else None
+        if epochs is not None:
+            most, patience = epochs, None
+        elif self.settings.epochs is not None:
+            most = self.settings.epochs
+        made: SequenceEstimator = told.estimator(
+            self.task, self.settings, self.all.layout, epochs=most, patience=patience
+        )
+        return made
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What the data were, for a run that goes on and for the model to remember."""
+        crc = 0
+        for block in (*self.train.blocks, *(self.dev.blocks if self.dev else ())):
+            crc = zlib.crc32("\n".join(block.lines.values()).encode(), crc)
+        return {
+            "files": [Path(name).name for name, _ in self.all.files],
+            "sentences": len(self.train.blocks),
+            "tokens": sum(len(block.tokens) for block in self.train.blocks),
+            "held out": len(self.dev.blocks) if self.dev else 0,
+            "checksum": crc,
+        }
+
+
+def planned(sentences: Sentences, settings: Settings) -> Job:
+    """Decide on the task and on what to hold out."""
+    from laso.cli import settings as told
+    from laso.cli.sentences import read
+    from laso.estimators.runs import held_out
+
+    task = settings.task or guessed_task(sentences)
+    if settings.dev is not None:
+        dev = read([settings.dev], replace(settings, label=None, inputs=None))
+        if not all(sentences.layout.fits(block.names) for block in dev.blocks):
+            raise BadData(f"{settings.dev}:1: found other columns than in the training data")
+        return Job(settings, task, sentences, sentences, replace(dev, layout=sentences.layout))
+    n, fraction = len(sentences.blocks), settings.held_out
+    if fraction is None:
+        fraction = told.HELD_OUT if n >= told.FEWEST else 0.0
+    if not fraction or n < 2:
+        return Job(settings, task, sentences, sentences, None)
+    seed = (settings.set or {}).get("seed", 0)
+    try:
+        chosen = held_out(n, fraction, seed)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    kept = sorted(set(range(n)) - set(chosen))
+    return Job(settings, task, sentences, sentences.some(kept), sentences.some(chosen))
+
+
+def guessed_task(sentences: Sentences) -> str:
+    """Chunks if the labels mark them and tokens are words with columns, else tags.
+
+    Several columns of labels are learned together.
+    """
+    from laso.evaluation import are_chunks
+
+    if len(sentences.layout.labels) > 1:
+        return "joint"
+    labels = {label for block in sentences.answers for label in block}
+    block = sentences.blocks[0]
+    words = all(isinstance(cell, str) for cell in block.tokens[0])
+    return "chunk" if words and are_chunks(labels) else "tag"
+
+
+def learn(job: Job, path: Path, errors: Console, *, fresh: bool) -> SequenceEstimator:
+    """Train, from where an earlier run was cut short if there is one, and save."""
+    from laso.estimators import Checkpoint
+
+    beside = path.with_name(path.name + CHECKPOINT)
+    data = job.data
+    model = job.estimator()
+    earlier = None if fresh else unfinished(beside, model, data)
+    job.resumed = earlier is not None
+    checkpoint = Checkpoint(beside, notes={"data": data})
+    X, y = job.train.tokens, job.train.answers
+    dev = None if job.dev is None else (job.dev.tokens, job.dev.answers)
+    with job.train.located(), bar(errors) as progress:
+        if earlier is not None:
+            errors.print(f"going on after epoch {earlier.n_iter_} of a run that was cut short")
+            epochs, model = model.epochs, earlier
+            model.resume(X, y, epochs=epochs, dev=dev, progress=progress, checkpoint=checkpoint)
+        else:
+            model.fit(X, y, dev=dev, progress=progress, checkpoint=checkpoint)
+        if job.settings.refit and job.dev is not None and not model.interrupted_:
+            again = job.estimator(epochs=model.best_epoch_)
+            again.fit(job.all.tokens, job.all.answers, progress=progress)
+            again.notes_["chosen"] = {"epoch": model.best_epoch_, "scores": model.scores_}
+            model = model if again.interrupted_ else again
+    return model
+
+
+def unfinished(path: Path, model: SequenceEstimator, data: dict[str, Any]) -> Any:
+    """The model of a checkpoint of the same settings and data; None if there is none."""
+    from laso.estimators import load_model
+    from laso.estimators.storage import described_parameters
+
+    if not path.exists():
+        return None
+    try:
+        earlier = load_model(path)
+    except BadModel:
+        return None
+    same = type(earlier) is type(model) and earlier.notes_.get("data") == data
+    return (
+        earlier if same and described_parameters(earlier) == described_parameters(model) else None
+    )
+
+
+def finished(job: Job, model: SequenceEstimator, path: Path) -> dict[str, Any]:
+    """Evaluate and save: the report."""
+    from laso.evaluation import evaluated
+
+    evaluation = error = None
+    if job.dev is not None:
+        tokens, answers = job.dev.tokens, job.dev.answers
+        evaluation = evaluated(answers, model.predict(tokens))
+        if all(label is not None for labels in answers for label in labels):
+            some = slice(CALIBRATED)
+            model.calibrate(tokens[some], answers[some])
+            error = model.reliability(tokens[some], answers[some]).error
+    layout, form = job.all.layout, job.all.form
+    model.notes_ |= {
+        "layout": job.all.numbered(),
+        "format": {"kind": form.kind, "separator": form.separator, "comment": form.comment},
+        "configuration": job.settings.as_json(),
+        "data": job.data,
+    }
+    if evaluation is not None:
+        model.notes_["held out"] = {"accuracy": evaluation.accuracy, "score": evaluation.score}
+    size = model.save(path)
+    if not model.interrupted_:
+        path.with_name(path.name + CHECKPOINT).unlink(missing_ok=True)
+    return {
+        "model": str(path),
+        "bytes": size,
+        "task": job.task,
+        "inputs": list(layout.inputs),
+        "label": list(layout.labels),
+        "labels": len(model.classes_),
+        **job.data,
+        "epochs": model.n_iter_,
+        "best_epoch": model.best_epoch_,
+        "scores": model.scores_,
+        "converged": model.converged_,
+        "interrupted": model.interrupted_,
+        "resumed": job.resumed,
+        "refit": "chosen" in model.notes_,
+        "features": model.size_.features,
+        "calibration_error": error,
+        "evaluation": None if evaluation is None else evaluation.as_json(),
+        "report": str(evaluation or ""),
+    }
+
+
+def shown(result: dict[str, Any], evaluation: str) -> str:
+    """The report as text."""
+    kind = "chunks" if result["task"] == "chunk" else "tags"
+    lines = [
+        f"learned {kind} from {result['sentences']} sentences, {result['tokens']} tokens of "
+        f"{', '.join(result['files'])}: {result['labels']} labels, {result['features']} features",
+        f"columns {', '.join(result['inputs'])} are the inputs, {', '.join(result['label'])} the "
+        "label",
+        f"{result['epochs']} epochs, of which the weights of epoch {result['best_epoch']} are kept",
+    ]
+    if evaluation:
+        lines += [f"held out: {evaluation}"]
+    if result["refit"]:
+        lines += ["then learned again from all sentences; the held-out ones were seen in that"]
+    size = f"{result['bytes'] / 1e6:.2f} MB"
+    lines += [f"saved as {result['model']} ({size}); next: laso tag {result['model']} FILE"]
+    return "\n".join(lines)
+
+
+@contextmanager
+def bar(console: Console) -> Iterator[Any]:
+    """Progress on a terminal: a bar, and one line for each epoch; elsewhere nothing."""
+    if not console.is_terminal:
+        yield None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        shown = progress.add_task("reading", total=None)
+
+        def show(report: Report) -> None:
+            epoch = f"epoch {report.epoch} of at most {report.epochs}"
+            progress.update(
+                shown, completed=report.example, total=report.examples, description=epoch
+            )
+            if report.score is not None:
+                console.print(f"{epoch}: held-out score {100 * report.score:.2f}")
+
+        yield show

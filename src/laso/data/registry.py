@@ -1,0 +1,126 @@
+"""Corpora that can be had: where from, under which licence, and how to tell that they are whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+CONLL2000 = "https://www.clips.uantwerpen.be/conll2000/chunking/"
+CONLL2002 = "https://www.clips.uantwerpen.be/conll2002/ner/"
+EWT = "https://github.com/UniversalDependencies/UD_English-EWT"
+LITBANK = "https://github.com/dbamman/litbank"
+WNUT17 = "https://github.com/leondz/emerging_entities_17"
+_WNUT17 = "https://raw.githubusercontent.com/leondz/emerging_entities_17/master/"
+
+
+@dataclass(frozen=True)
+class File:
+    """A file of a corpus; size and SHA-256 are those of the text, unpacked if the home packs it."""
+
+    name: str
+    sha256: str
+    bytes: int
+    url: str = ""  # none: it has to be got by hand
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A corpus and its files; none are listed where they are many or not fixed."""
+
+    name: str
+    what: str
+    home: str
+    licence: str
+    files: tuple[File, ...] = ()
+
+    @property
+    def bytes(self) -> int:
+        """The size of all files."""
+        return sum(file.bytes for file in self.files)
+
+    @property
+    def can_be_got(self) -> bool:
+        """Is it known where each file is?"""
+        return bool(self.files) and all(file.url for file in self.files)
+
+
+CORPORA = {
+    corpus.name: corpus
+    for corpus in (
+        Corpus(
+            "conll2000",
+            "English chunks: words, POS tags, BIO tags",
+            CONLL2000,
+            "for research (Wall Street Journal, LDC)",
+            (
+                File(
+                    "train.txt",
+                    "82033cd7a72b209923a98007793e8f9de3abc1c8b79d646c50648eb949b87cea",
+                    2842164,
+                    CONLL2000 + "train.txt.gz",
+                ),
+                File(
+                    "test.txt",
+                    "73b7b1e565fa75a1e22fe52ecdf41b6624d6f59dacb591d44252bf4d692b1628",
+                    639396,
+                    CONLL2000 + "test.txt.gz",
+                ),
+            ),
+        ),
+        Corpus(
+            "conll2002",
+            "Spanish and Dutch entities: words, BIO tags",
+            CONLL2002,
+            "for research (EFE, De Morgen)",
+        ),
+        Corpus(
+            "ud_ewt",
+            "English trees of Universal Dependencies, CoNLL-U",
+            EWT,
+            "CC BY-SA 4.0",
+            (
+                File(
+                    "en_ewt-ud-train.conllu",
+                    "3fb78e2b55482c8ee00caa653af436c88c9e5bc9a73ce26e4ae3ddc79d2b7e7b",
+                    14203025,
+                ),
+                File(
+                    "en_ewt-ud-dev.conllu",
+                    "531a54ff90d6ab12201c5a50c3e78e6ddac4de69abc4bce5d275d3cd29efe2b6",
+                    1805545,
+                ),
+                File(
+                    "en_ewt-ud-test.conllu",
+                    "e266e515a0a7547657ed3d90d9ba46487d6bd251f27ad4269d4e8a427c8555cd",
+                    1804515,
+                ),
+            ),
+        ),
+        Corpus(
+            "wnut17",
+            "English entities that are rare or new: words, BIO tags",
+            WNUT17,
+            "CC BY 4.0",
+            (
+                File(
+                    "train.conll",
+                    "731820e13f71af324c6b55a1575ec2ce59fbaa2a0806f8f0400b98d56cd6a7a5",
+                    493781,
+                    _WNUT17 + "wnut17train.conll",
+                ),
+                File(
+                    "dev.conll",
+                    "e053b752b8155113ca66e7db08af5f2f5f43ab993694e4774f1ec5bad42312d8",
+                    114749,
+                    _WNUT17 + "emerging.dev.conll",
+                ),
+                File(
+                    "test.conll",
+                    "2aa79b764e56ec9264a1b30fdd9b70195bd00ff400b62edd8f399d5f13c178f0",
+                    192425,
+                    _WNUT17 + "emerging.test.annotated",
+                ),
+            ),
+        ),
+        Corpus("litbank_coref", "English coreference in novels: CoNLL files", LITBANK, "CC BY 4.0"),
+    )
+}

@@ -1,0 +1,116 @@
+"""sklearn-crfsuite's ``CRF`` on the compiled engine: change the import, keep the program.
+
+    from laso import CRF  # was: from sklearn_crfsuite import CRF
+
+Tokens are dicts or lists of features. There are weights for a feature with a label, and for two
+labels that follow each other; learning and labelling are exact.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+from laso.estimators.tagger import Tagger
+from laso.learn import standard
+from laso.metrics import accuracy
+from laso.queues import exact
+from laso.training import Rule
+from laso.updates import lbfgs, passive_aggressive, perceptron, sgd
+
+ALGORITHMS = ("lbfgs", "l2sgd", "ap", "pa")
+ITERATIONS = {"lbfgs": 200, "l2sgd": 50, "ap": 20, "pa": 20}
+
+
+class CRF(Tagger):
+    """A conditional random field with the parameters and the calls of sklearn-crfsuite.
+
+    algorithm       "lbfgs", "l2sgd" (likelihood), "ap" (averaged perceptron), "pa"
+    c1, c2          the priors of lbfgs and l2sgd; there is no c1 here, another value than 0 warns
+    max_iterations  None: 200 for lbfgs, 50 for l2sgd, 20 for the others
+    all_possible_states, all_possible_transitions
+                    also weights for features and labels that never occur together
+    num_memories, epsilon
+                    of lbfgs
+    c               the aggressiveness of pa
+    seed, threads   as of Tagger
+
+    The score is the tokens that are right, as it is there. Whatever else Tagger has works too.
+    """
+
+    task = "crf"
+
+    def __init__(
+        self,
+        *,
+        algorithm: str = "lbfgs",
+        all_possible_states: bool = False,
+        all_possible_transitions: bool = False,
+        c1: float = 0.0,
+        c2: float = 1.0,
+        max_iterations: int | None = None,
+        num_memories: int = 6,
+        epsilon: float = 1e-5,
+        c: float = 1.0,
+        seed: int | None = 0,
+        threads: int | None = None,
+    ):
+        super().__init__(
+            templates=("label[-1]",),
+            queue=exact(),
+            strategy=standard,
+            seed=seed,
+            threads=threads,
+        )
+        self.algorithm = algorithm
+        self.all_possible_states = all_possible_states
+        self.all_possible_transitions = all_possible_transitions
+        self.c1 = c1
+        self.c2 = c2
+        self.max_iterations = max_iterations
+        self.num_memories = num_memories
+        self.epsilon = epsilon
+        self.c = c
+
+    def fit(
+        self, X: Any, y: Any = None, X_dev: Any = None, y_dev: Any = None, **options: Any
+    ) -> Self:
+        """Learn from sentences; on those of ``X_dev`` and ``y_dev`` each iteration is scored."""
+        if self.c1:
+            warnings.warn(f"c1={self.c1} is passed over: only c2 is a prior here", stacklevel=2)
+        self.epochs = self._iterations
+        if X_dev is not None:
+            options["dev"] = (X_dev, y_dev)
+        return super().fit(X, y, **options)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The part of the tokens that get their label."""
+        self._must_have("weights_")
+        data, answers = self._read(X, y)
+        return accuracy(self._wanted(data, answers), self._predicted(data)) / 100
+
+    @property
+    def _iterations(self) -> int:
+        return self.max_iterations or ITERATIONS.get(self.algorithm, 1)
+
+    def _checks(self) -> list[tuple[str, bool, str]]:
+        return [
+            *super()._checks(),
+            ("algorithm", self.algorithm in ALGORITHMS, f"one of {', '.join(ALGORITHMS)}"),
+            ("c2", self.c2 > 0, "above 0"),
+        ]
+
+    def _rule(self) -> Rule:
+        variance = 1.0 / (2.0 * self.c2)
+        if self.algorithm == "lbfgs":
+            every = self.all_possible_states or self.all_possible_transitions
+            return lbfgs(
+                variance=variance,
+                support="lattice" if every else "pairs",
+                iterations=self._iterations,
+                tolerance=self.epsilon,
+                memory=self.num_memories,
+            )
+        if self.algorithm == "l2sgd":
+            return sgd(variance=variance)
+        return perceptron() if self.algorithm == "ap" else passive_aggressive(C=self.c)

@@ -1,0 +1,131 @@
+"""Data larger than memory: encoded once, part by part, to files that are mapped into memory.
+
+The sentences are read twice, first for their labels. What is learned is the same as in memory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from laso.data.columns import read_blocks
+from laso.engine.layout import Array, Corpus
+from laso.errors import BadData
+from laso.features.inputs import Features
+
+if TYPE_CHECKING:
+    from laso.estimators.base import SequenceEstimator
+
+SOME = 2000  # sentences in memory at a time
+KINDS = {"items": np.int32, "outputs": np.int32, "pool": np.int64, "values": np.float32}
+
+Source: TypeAlias = str | os.PathLike[str] | Callable[[], Iterable[Any]]
+"""A column file, or a function that gives sentences anew: lists of tokens whose label is last."""
+
+
+def sentences(source: Source) -> Iterator[Any]:
+    """The sentences, read when they are asked for."""
+    if isinstance(source, (str, os.PathLike)):
+        return (block.tokens for block in read_blocks(source) if block.tokens)
+    return iter(source())
+
+
+def pieces(source: Source) -> Iterator[list[Any]]:
+    """The sentences, some at a time; of each, tokens and labels may be given as a pair."""
+    rest = sentences(source)
+    while piece := list(islice(rest, SOME)):
+        yield piece
+
+
+def stored(model: SequenceEstimator, source: Source, folder: Path) -> tuple[Corpus, bool]:
+    """Encode sentences to a folder: the corpus, mapped, and whether its features have values."""
+    _look(model, source)
+    encoder = model.encoder_
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {name: (folder / name).open("wb") for name in KINDS}
+    lengths: list[Array] = []
+    outputs: list[Array] = []  # how long they are
+    shape, pool, most, weighted = (0, 1), 0, 0, False
+    try:
+        for data, answers in _read(model, source):
+            encoder.grow(data)
+            corpus = model._corpus(data, answers)
+            if len(corpus.outputs) and corpus.outputs.min() < -1:
+                raise BadData("found unknown labels that constraints narrow: expected all known")
+            items = encoder.moved(corpus.items, pool)
+            weighted |= isinstance(data, Features) and data.values is not None
+            if isinstance(data, Features):
+                most = max(most, int(data.counts.max(initial=0)))
+            values = corpus.values
+            if isinstance(data, Features) and data.values is None:
+                values = np.ones(len(corpus.pool), np.float32)  # another part may have values
+            for name, array in zip(
+                KINDS, (items, corpus.outputs, corpus.pool, values), strict=True
+            ):
+                files[name].write(np.ascontiguousarray(array, KINDS[name]).tobytes())
+            lengths.append(data.lengths)
+            outputs.append(np.diff(corpus.output_starts))
+            shape = (shape[0] + len(items), items.shape[1])
+            pool += len(corpus.pool)
+    finally:
+        for file in files.values():
+            file.close()
+    all_lengths = np.concatenate(lengths)
+    starts, output_starts = (
+        np.concatenate([[0], np.cumsum(np.concatenate(each))]).astype(np.int64)
+        for each in (lengths, outputs)
+    )
+    spec = encoder.spec_for(int(all_lengths.max(initial=1)), most if not encoder.names else None)
+    mapped = {name: _mapped(folder / name, kind) for name, kind in KINDS.items()}
+    return (
+        Corpus(
+            mapped["items"].reshape(shape),
+            starts,
+            mapped["pool"],
+            mapped["values"],
+            spec,
+            mapped["outputs"],
+            output_starts,
+        ),
+        weighted,
+    )
+
+
+def _read(model: SequenceEstimator, source: Source) -> Iterator[tuple[Any, Any]]:
+    for piece in pieces(source):
+        pairs = all(isinstance(each, tuple) and len(each) == 2 for each in piece)
+        X, y = ([x for x, _ in piece], [y for _, y in piece]) if pairs else (piece, None)
+        yield model._read(X, y)
+
+
+def _look(model: SequenceEstimator, source: Source) -> None:
+    """Find the labels and what else must be known before anything is encoded."""
+    labels: set[str] = set()
+    first: tuple[Any, Any] | None = None
+    facts: dict[str, Any] = {}
+    for data, answers in _read(model, source):
+        labels.update(model._labels(data, answers))
+        found = model._facts(data, answers)
+        if first is None:
+            first, facts = (data, answers), found
+        model.facts_ = facts
+        facts = model._wider(found)
+    if first is None:
+        raise BadData("found no sentence to learn from, expected at least one")
+    model._begin(first[0], sorted(labels), first[1])
+    model.facts_ = facts
+    made = model.encoder_
+    model.encoder_ = model._encoder(made.templates, made.names, made.labels, made.width)
+
+
+def _mapped(path: Path, kind: Any) -> Array:
+    """The array of a file; what is not used need not be in memory."""
+    if not path.stat().st_size:
+        return np.zeros(0, kind)
+    # Not "r": compiled code takes arrays that may be written to; nothing ever is.
+    return np.asarray(np.memmap(path, kind, mode="c"))

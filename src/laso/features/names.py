@@ -1,0 +1,207 @@
+"""Names of features: what a key of the weight table stands for.
+
+Keys are hashes. A problem run uncompiled with a ``mix`` that takes notes tells what each key was
+mixed from: the identity of a template, then the values of its atoms. Names of all features that
+the words of a model can have are found by mixing, where they are not too many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from laso.engine.hashing import mix
+from laso.engine.layout import Array
+from laso.engine.problem import NAMES, CompiledProblem
+from laso.features.encode import Encoder
+from laso.features.inputs import mixed, string_keys
+from laso.features.templates import LENGTH, Atom, Template
+from laso.tasks.tagging import AFTER, BEFORE
+
+MOST = 2_000_000  # combinations of values of one template to try
+GRAMS = {"any": 1, "each": 1, "pair": 2, "triple": 3}  # places, and how many words they are about
+
+Origins = dict[int, tuple[int, int]]
+
+
+def recorded(problem: type[CompiledProblem]) -> tuple[type[CompiledProblem], Origins]:
+    """The problem with a ``mix`` that notes, and the notes: for each key what it was mixed from."""
+    origins: Origins = {}
+    known: dict[int, dict[str, Any]] = {}
+
+    def noting(a: int, b: int) -> int:
+        key = mix(a, b)
+        origins[key] = (int(a), int(b))
+        return key
+
+    def again(function: FunctionType) -> FunctionType:
+        """The function among globals in which mix is another."""
+        around = function.__globals__
+        if id(around) not in known:
+            new = known[id(around)] = dict(around)
+            for name, thing in around.items():
+                if thing is mix:
+                    new[name] = noting
+                elif isinstance(thing, FunctionType) and "mix" in thing.__globals__:
+                    new[name] = again(thing)
+        return FunctionType(
+            function.__code__, known[id(around)], function.__name__, function.__defaults__
+        )
+
+    functions = {name: staticmethod(again(getattr(problem, name))) for name in NAMES}
+    return type(problem.__name__, (problem,), functions), origins
+
+
+@dataclass
+class Namer:
+    """Names the features of a model."""
+
+    encoder: Encoder
+
+    @cached_property
+    def templates(self) -> dict[int, Template]:
+        """The templates by the keys that their features begin with."""
+        templates = self.encoder.templates
+        keys = string_keys([template.identity for template in templates]).tolist()
+        return dict(zip(reversed(keys), reversed(templates), strict=True))
+
+    @cached_property
+    def _values(self) -> dict[tuple[int, tuple[str, ...]], list[str]]:
+        return {key: list(view.ids) for key, view in self.encoder.views.items()}
+
+    def name(self, key: int, origins: Origins, chunk: Array | None = None) -> str:
+        """The name of a key; ``chunk`` are the items that a place called all is about."""
+        values: list[int] = []
+        while key in origins and key not in self.templates:
+            key, value = origins[key]
+            values.insert(0, value)
+        if key not in self.templates:
+            return self.encoder.attributes.get(key, f"#{key & (1 << 64) - 1:016x}")
+        return self.spelled(self.templates[key], values, chunk)
+
+    def spelled(self, template: Template, values: Sequence[int], chunk: Array | None = None) -> str:
+        """A template with values for its atoms."""
+        if not template.atoms:
+            return str(template)
+        before = f"{template.name}: " if template.name else ""
+        gram = GRAMS.get(template.atoms[0].place)
+        if gram is not None:
+            position, *rest = values
+            words = [rest[i : i + gram] for i in range(0, len(rest), gram)]
+            where = f" as word {position + 1}" if template.atoms[0].place == "each" else ""
+            return before + " | ".join(
+                f"{atom}={' '.join(self.value(template, atom, v) for v in some)}{where}"
+                for atom, some in zip(template.atoms, words, strict=True)
+            )
+        atoms = list(template.atoms)
+        # The label that a weight is for is no value: it is the weight's own.
+        own = [atom for atom in atoms if not atom.offset and self.encoder.labels_of(atom.column)]
+        for atom in own[: len(atoms) - len(values)]:
+            atoms.remove(atom)
+        return before + " | ".join(
+            f"{atom.what if template.name else atom}={self.value(template, atom, v, chunk)}"
+            for atom, v in zip(atoms, values, strict=False)
+        )
+
+    def value(self, template: Template, atom: Atom, number: int, chunk: Array | None = None) -> str:
+        """The value of an atom that a number stands for."""
+        labels = self.encoder.labels_of(atom.column)
+        if labels:
+            return labels[number] if 0 <= number < len(labels) else "(none)"
+        if atom.place == LENGTH:
+            return str(number)
+        if not atom.is_column or atom.column not in self._columns:
+            return str(number)
+        if atom.place == "all":
+            if chunk is None:
+                return "(some words)"
+            view = list(self._values).index((self._columns[atom.column], atom.bases))
+            inside = replace(atom, place="")
+            return " ".join(self.value(template, inside, int(n)) for n in chunk[:, view])
+        if number <= AFTER:
+            return f"({AFTER - number + 1} after the end)"
+        if number < BEFORE:
+            return f"({BEFORE - number} before the beginning)"
+        known = self._values[self._columns[atom.column], atom.bases]
+        if not 0 <= number < len(known):
+            return "(unknown)"
+        return known[number] or "(nothing)"
+
+    @cached_property
+    def _columns(self) -> dict[str, int]:
+        names = self.encoder.names
+        return {str(i): i for i in range(len(names))} | {name: i for i, name in enumerate(names)}
+
+    def of_keys(self, keys: Array) -> dict[int, str]:
+        """Names for those of some keys that can be found by trying values."""
+        order = np.sort(keys.view(np.uint64))
+        found = {key: name for key, name in self.encoder.attributes.items() if _among(order, key)}
+        for root, template in self.templates.items():
+            for values in self._domains(template):
+                n = int(np.prod([len(v) for v in values], dtype=np.float64)) if values else 1
+                if n <= MOST:
+                    found |= self._tried(root, template, values, order)
+        return found
+
+    def _tried(
+        self, root: int, template: Template, values: list[Array], order: Array
+    ) -> dict[int, str]:
+        tried = np.array([root], np.int64).view(np.uint64)
+        for some in values:
+            numbers = some.astype(np.int64).view(np.uint64)
+            tried = mixed(np.repeat(tried, len(numbers)), np.tile(numbers, len(tried)))
+        places = np.minimum(np.searchsorted(order, tried), max(0, len(order) - 1))
+        hits = np.flatnonzero(order[places] == tried) if len(order) else places[:0]
+        sizes = [len(some) for some in values]
+        picked = np.unravel_index(hits, sizes) if sizes else ()
+        rows = [some[index].tolist() for some, index in zip(values, picked, strict=True)]
+        combinations = list(zip(*rows, strict=True)) if rows else [()] * len(hits)
+        return {
+            key: self.spelled(template, list(combination))
+            for key, combination in zip(
+                tried[hits].view(np.int64).tolist(), combinations, strict=True
+            )
+        }
+
+    def _domains(self, template: Template) -> Iterator[list[Array]]:
+        """The values that the atoms of a template can have; none if they cannot be told."""
+        limit = int(getattr(self.encoder, "limit", 1))
+        if template.atoms and template.atoms[0].place in GRAMS:
+            each = template.atoms[0].place == "each"
+            words = GRAMS[template.atoms[0].place]
+            domains = [np.arange(limit if each else 1)]
+            for atom in template.atoms:
+                domains += [self._inside(atom)] * words
+            yield domains
+            return
+        several: list[list[Array]] = []
+        for atom in template.atoms:
+            if atom.place == LENGTH:
+                several.append([np.arange(1, limit + 1)])
+            elif atom.place == "all":
+                return
+            elif labels := self.encoder.labels_of(atom.column):
+                several.append([np.arange(-1, len(labels))])
+            elif atom.column not in self._columns:
+                return
+            else:
+                far = np.arange(1, abs(atom.offset) + 1)
+                outside = [BEFORE - far, AFTER - far + 1]
+                several.append([np.concatenate([self._inside(atom), *outside])])
+        for combination in product(*several):
+            yield list(combination)
+
+    def _inside(self, atom: Atom) -> Array:
+        return np.arange(len(self._values[self._columns[atom.column], atom.bases]))
+
+
+def _among(order: Array, key: int) -> bool:
+    wanted = np.uint64(key & (1 << 64) - 1)
+    place = int(np.searchsorted(order, wanted))
+    return place < len(order) and order[place] == wanted

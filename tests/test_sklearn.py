@@ -1,0 +1,237 @@
+"""scikit-learn's conventions, and the calls of sklearn-crfsuite's CRF."""
+
+import copy
+import itertools
+import math
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, cross_val_score
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils import Tags, TargetTags
+from sklearn.utils.estimator_checks import check_estimator
+from sklearn.utils.validation import check_is_fitted
+
+from laso import CRF, BadData, Chunker, Tagger, load_model
+from laso.data import load_bundled
+
+ROOT = Path(__file__).parents[1]
+TRAIN, TEST = load_bundled()
+WORDS = [[token[:2] for token in sentence] for sentence in TRAIN[:40]]
+TAGS = [[token[2] for token in sentence] for sentence in TRAIN[:40]]
+
+MATRIX = "it fits a matrix with one label a row, where X is a list of sentences"
+ERROR = "it wants ValueError, where BadData is raised"
+SPARSE = "it fits one sparse matrix, where each sentence is one"
+# The checks of scikit-learn that cannot be passed, with the reason; a document has the same list.
+EXPECTED = {
+    "check_complex_data": ERROR,
+    "check_dict_unchanged": MATRIX,
+    "check_dont_overwrite_parameters": MATRIX,
+    "check_dtype_object": MATRIX,
+    "check_estimator_sparse_array": SPARSE,
+    "check_estimator_sparse_matrix": SPARSE,
+    "check_estimator_sparse_tag": SPARSE,
+    "check_estimators_dtypes": MATRIX,
+    "check_estimators_empty_data_messages": ERROR,
+    "check_estimators_fit_returns_self": MATRIX,
+    "check_estimators_nan_inf": ERROR,
+    "check_estimators_overwrite_params": MATRIX,
+    "check_estimators_pickle": MATRIX,
+    "check_f_contiguous_array_estimator": MATRIX,
+    "check_fit1d": ERROR,
+    "check_fit2d_1feature": MATRIX,
+    "check_fit2d_1sample": MATRIX,
+    "check_fit2d_predict1d": MATRIX,
+    "check_fit_check_is_fitted": MATRIX,
+    "check_fit_idempotent": MATRIX,
+    "check_fit_score_takes_y": MATRIX,
+    "check_methods_sample_order_invariance": MATRIX,
+    "check_methods_subset_invariance": MATRIX,
+    "check_n_features_in": MATRIX,
+    "check_n_features_in_after_fitting": MATRIX,
+    "check_pipeline_consistency": MATRIX,
+    "check_positive_only_tag_during_fit": MATRIX,
+    "check_readonly_memmap_input": MATRIX,
+}
+
+
+def features(sentences):
+    return [[{"w": word, "pos": pos} for word, pos, *_ in sentence] for sentence in sentences]
+
+
+@pytest.mark.filterwarnings("ignore:Estimator .* does not inherit")
+@pytest.mark.filterwarnings("ignore:Can't test estimator")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.EstimatorCheckFailedWarning")
+@pytest.mark.parametrize("estimator", [Tagger, Chunker, CRF])
+def test_the_checks_of_scikit_learn_pass_but_for_those_listed(estimator):
+    class AsForMatrices(estimator):  # type: ignore[misc, valid-type]
+        """What the checks are for; by its own tags only few would be tried."""
+
+        def __sklearn_tags__(self):
+            return Tags(estimator_type=None, target_tags=TargetTags(required=False))
+
+    results = check_estimator(AsForMatrices(), on_fail=None, on_skip=None)
+    failed = {result["check_name"] for result in results if result["status"] == "failed"}
+    passed = {result["check_name"] for result in results if result["status"] == "passed"}
+    assert failed <= set(EXPECTED)  # another version of scikit-learn may have fewer of them
+    assert len(passed) >= 10
+    check_estimator(estimator(), on_skip=None)
+
+
+@pytest.mark.parametrize(
+    "estimator", [Tagger(epochs=2), Chunker(epochs=2, features="paper"), CRF(max_iterations=3)]
+)
+def test_what_these_checks_are_about_holds_for_sentences(estimator):
+    X = features(WORDS) if isinstance(estimator, CRF) else WORDS
+    before = copy.deepcopy((X, TAGS, estimator.get_params()))
+    model = clone(estimator)
+    assert model.fit(X, TAGS) is model
+    found = model.predict(X)
+    assert (X, TAGS, model.get_params()) == before  # nothing handed in is changed
+    assert clone(estimator).fit(X, TAGS).predict(X) == found  # the same again
+    assert model.fit(X, TAGS).predict(X) == found
+    assert model.predict(X[::-1]) == found[::-1]  # whatever the order
+    assert [model.predict_single(x) for x in X] == found  # or together
+    known = dict(vars(model))
+    model.predict(X)
+    assert vars(model) == known
+    assert pickle.loads(pickle.dumps(model)).predict(X) == found
+    check_is_fitted(model)
+    wrong: list[Any] = [[], [[]], None, 3, ["text"], np.ones(3)]
+    for bad in wrong:
+        with pytest.raises((BadData, ValueError)):
+            clone(estimator).fit(bad, [["a"]])
+
+
+@pytest.mark.parametrize("estimator", [Tagger(epochs=1), Chunker(epochs=1, features="paper")])
+def test_cross_validation_and_searches(estimator):
+    scores = cross_val_score(estimator, WORDS, TAGS, cv=3, error_score="raise")
+    assert len(scores) == 3
+    assert all(0 < score <= 1 for score in scores)
+    search = GridSearchCV(estimator, {"queue": [1, 3]}, cv=2, error_score="raise")
+    search.fit(WORDS, TAGS)
+    assert search.best_params_["queue"] in (1, 3)
+    assert search.predict(WORDS) == search.best_estimator_.predict(WORDS)
+    random = RandomizedSearchCV(estimator, {"epochs": [1, 2]}, n_iter=2, cv=2, random_state=0)
+    assert random.fit(WORDS, TAGS).best_estimator_.weights_ is not None
+
+
+def test_pipelines():
+    line = Pipeline([("features", FunctionTransformer(features)), ("tagger", Tagger(epochs=1))])
+    line.set_params(tagger__queue=2)
+    assert line.fit(WORDS, TAGS).score(WORDS, TAGS) > 0.5
+    assert line.named_steps["tagger"].queue == 2
+    alone = Tagger(epochs=1, queue=2).fit(features(WORDS), TAGS)
+    assert line.predict(WORDS) == alone.predict(features(WORDS))
+
+
+@pytest.mark.parametrize("estimator", [Tagger(epochs=3), Chunker(limit=4), CRF(c2=0.3)], ids=repr)
+def test_parameters_come_and_go(estimator):
+    again = clone(estimator)
+    assert again.get_params() == estimator.get_params()
+    assert repr(again) == repr(estimator)
+    with pytest.raises(ValueError, match="has no parameter 'what'"):
+        again.set_params(what=1)
+
+
+def test_arrays_of_objects_are_sentences_too():
+    X = np.empty(len(WORDS), dtype=object)
+    X[:] = WORDS
+    y = np.empty(len(TAGS), dtype=object)
+    y[:] = TAGS
+    tagger = Tagger(epochs=1).fit(X, y)
+    assert tagger.predict(X) == Tagger(epochs=1).fit(WORDS, TAGS).predict(WORDS)
+
+
+# sklearn-crfsuite's CRF
+
+
+@pytest.fixture(scope="module")
+def crf():
+    return CRF(c2=0.1, max_iterations=30).fit(features(WORDS), TAGS)
+
+
+def test_the_documented_calls_of_the_crf(crf, tmp_path):
+    X = features(TEST[:5])
+    labels = crf.predict(X)
+    assert crf.predict_single(X[0]) == labels[0]
+    marginals = crf.predict_marginals(X)
+    assert crf.predict_marginals_single(X[0]) == marginals[0]
+    assert all(math.isclose(sum(token.values()), 1.0) for s in marginals for token in s)
+    right = [
+        a == b
+        for s, t in zip(TEST, crf.predict(features(TEST)), strict=True)
+        for (*_, a), b in zip(s, t, strict=True)
+    ]
+    assert crf.score(features(TEST), [[t[2] for t in s] for s in TEST]) == pytest.approx(
+        np.mean(right)
+    )
+    assert sorted(crf.classes_) == sorted({tag for tags in TAGS for tag in tags})
+    assert crf.size_.bytes > 0
+    assert "w:the" in crf.attributes_
+    assert all(label in set(crf.classes_) for _, label in crf.state_features_)
+    assert all(a in crf.classes_ and b in crf.classes_ for a, b in crf.transition_features_)
+    assert pickle.loads(pickle.dumps(crf)).predict(X) == labels
+    crf.save(tmp_path / "crf.laso")
+    again = load_model(tmp_path / "crf.laso")
+    assert isinstance(again, CRF)
+    assert again.predict(X) == labels
+    assert again.state_features_ == crf.state_features_
+
+
+def test_the_weights_told_are_those_that_score(crf):
+    """The score of a labelling is the sum of its state and transition features."""
+    state, transition = crf.state_features_, crf.transition_features_
+    sentence = features([TEST[0][:3]])[0]
+    names = [[f"{name}:{value}" for name, value in token.items()] for token in sentence]
+
+    def total(labels):
+        tokens = sum(
+            state.get((name, label), 0.0)
+            for some, label in zip(names, labels, strict=True)
+            for name in some
+        )
+        return tokens + sum(transition.get(pair, 0.0) for pair in itertools.pairwise(labels))
+
+    # That the first label is the first has a weight of its own.
+    found = [(score - total(labels), labels[0]) for score, labels in nbest(crf, sentence)]
+    for first in crf.classes_:
+        beginnings = [rest for rest, label in found if label == first]
+        assert np.ptp(beginnings) < 1e-4 if beginnings else True
+    assert len(found) == 500
+
+
+def nbest(crf, sentence):
+    return crf.predict_nbest([sentence], 500)[0]
+
+
+@pytest.mark.parametrize("algorithm", ["lbfgs", "l2sgd", "ap", "pa"])
+def test_algorithms(algorithm):
+    crf = CRF(algorithm=algorithm, max_iterations=5).fit(features(WORDS), TAGS)
+    assert crf.n_iter_ <= 5
+    assert crf.score(features(WORDS), TAGS) > 0.5
+
+
+def test_development_data_and_what_is_not_there():
+    X = features(WORDS)
+    crf = CRF(max_iterations=5).fit(X[:30], TAGS[:30], X_dev=X[30:], y_dev=TAGS[30:])
+    assert len(crf.scores_) == crf.n_iter_
+    with pytest.warns(UserWarning, match="c1=0.1 is passed over"):
+        CRF(c1=0.1, max_iterations=1).fit(X, TAGS)
+    with pytest.raises(ValueError, match="algorithm must be one of"):
+        CRF(algorithm="arow").fit(X, TAGS)
+    with pytest.raises(BadData):
+        CRF().fit([[1, 2]], [["a", "b"]])
+
+
+def test_the_list_of_exceptions_is_that_of_the_document():
+    text = (ROOT / "docs/how-to/use-scikit-learn.md").read_text(encoding="utf-8")
+    for name, reason in EXPECTED.items():
+        assert f"| `{name}` | {reason} |" in text

@@ -1,0 +1,389 @@
+"""``laso train``, ``laso tag`` and ``laso eval`` as a new user meets them."""
+
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from laso import Chunker, Tagger, alma, load_model
+from laso.cli import train as command
+from laso.data import load_bundled, write_columns
+from laso.estimators import Checkpoint
+from laso.evaluation import evaluated
+
+TRAIN, TEST = load_bundled()
+SMALL = TRAIN[:60]
+FAST = ("--task", "tag", "--epochs", "3")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_columns("train.txt", SMALL)
+    write_columns("test.txt", TEST[:20])
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A tagger of parts of speech from words alone, made by the command line."""
+    here = tmp_path_factory.mktemp("model")
+    write_columns(here / "pos.txt", [[(w, p) for w, p, _ in s] for s in SMALL])
+    code = "from laso.cli import main; main()"
+    arguments = ["train", str(here / "pos.txt"), "--epochs", "3"]
+    subprocess.run([sys.executable, "-c", code, *arguments], check=True, capture_output=True)
+    return here / "pos.laso"
+
+
+def words(sentence):
+    return [token[0] for token in sentence]
+
+
+# a file name alone
+
+
+def test_a_file_name_is_enough(laso, folder):
+    shown = laso("train", "train.txt", "--json")
+    assert (shown.code, shown.err) == (0, "")
+    result = json.loads(shown.out)
+    assert result["task"] == "chunk"
+    assert (result["inputs"], result["label"]) == (["1", "2"], ["3"])
+    assert result["sentences"] + result["held out"] == len(SMALL)
+    assert result["held out"] == 6
+    assert result["best_epoch"] <= result["epochs"] <= 30
+    best = max(result["scores"])
+    assert result["evaluation"]["chunks"]["f"] == pytest.approx(100 * best)
+    assert not list(folder.glob("*.checkpoint"))
+    found = Chunker.load("train.laso").predict(TEST[:20])
+    shown = laso("eval", "train.laso", "test.txt", "--json")
+    wanted = [[tag for *_, tag in s] for s in TEST[:20]]
+    assert json.loads(shown.out) == json.loads(json.dumps(evaluated(wanted, found).as_json()))
+
+
+def test_the_report_for_people_says_what_was_done(laso, folder):
+    shown = laso("train", "train.txt", *FAST)
+    assert "learned tags from 54 sentences" in shown.out
+    assert "columns 1, 2 are the inputs, 3 the label" in shown.out
+    assert "all chunks" in shown.out
+    assert "laso tag train.laso FILE" in shown.out
+
+
+def test_few_sentences_are_all_learned_from(laso, folder):
+    write_columns("few.txt", SMALL[:5])
+    result = json.loads(laso("train", "few.txt", "--task", "tag", "--json").out)
+    assert (result["sentences"], result["held out"], result["evaluation"]) == (5, 0, None)
+
+
+def test_refit_learns_from_all_as_long_as_was_chosen(laso, folder):
+    result = json.loads(laso("train", "train.txt", "--task", "tag", "--refit", "--json").out)
+    model = Tagger.load("train.laso")
+    assert result["refit"]
+    assert model.n_iter_ == model.notes_["chosen"]["epoch"]
+    again = Tagger(epochs=model.n_iter_).fit(SMALL)
+    assert again.predict(TEST[:20]) == model.predict(TEST[:20])
+
+
+def test_a_file_to_choose_by(laso, folder):
+    shown = laso("train", "train.txt", *FAST, "--dev", "test.txt", "--json")
+    result = json.loads(shown.out)
+    assert (result["sentences"], result["held out"]) == (60, 20)
+    score = Tagger.load("train.laso").score(TEST[:20])
+    assert max(result["scores"]) == pytest.approx(score)
+
+
+# formats
+
+
+def as_text(sentences, separator, end="\n", before=""):
+    rows = ("".join(separator.join(t) + end for t in s) for s in sentences)
+    return before + (end.join(rows))
+
+
+FORMS = {
+    "crlf": as_text(SMALL, " ", "\r\n"),
+    "old mac": as_text(SMALL, " ", "\r"),
+    "tabs": as_text(SMALL, "\t"),
+    "semicolons": as_text([[t for t in s if t[0] != ";"] for s in SMALL], ";"),
+    "bom": as_text(SMALL, " ", before="\ufeff"),
+    "comments": as_text(SMALL, "\t", before="# sent_id = 1\n"),
+    "jsonl": "".join(
+        json.dumps({"tokens": words(s), "pos": [t[1] for t in s], "labels": [t[2] for t in s]})
+        + "\n"
+        for s in SMALL
+    ),
+}
+
+
+@pytest.mark.parametrize("text", FORMS.values(), ids=FORMS.keys())
+def test_formats_are_recognised(text, laso, folder):
+    shown = laso("train", "-", *FAST, "--json", stdin=text)
+    assert (shown.code, shown.err) == (0, "")
+    result = json.loads(shown.out)
+    assert (len(result["inputs"]), result["sentences"]) == (2, 54)
+    assert (folder / "model.laso").exists()
+    if "\n" in text:
+        labelled = laso("tag", "model.laso", stdin=text)
+        assert labelled.err == ""
+        assert len(labelled.out.splitlines()) >= len(text.splitlines()) - 1
+
+
+CONLLU = (
+    "# sent_id = {n}\n"
+    "1-2\tDon't\t_\t_\t_\t_\t_\t_\t_\t_\n"
+    "1\tDo\tdo\tAUX\tVB\t_\t3\taux\t_\t_\n"
+    "2\tn't\tnot\tPART\tRB\t_\t3\tadvmod\t_\t_\n"
+    "3\tpanic\tpanic\tVERB\tVB\t_\t0\troot\t_\t_\n"
+    "3.1\tnow\tnow\tADV\tRB\t_\t_\t_\t_\t_\n\n"
+)
+
+
+def test_conllu_is_learned_from_and_filled_in(laso, folder):
+    (folder / "a.conllu").write_text("".join(CONLLU.format(n=n) for n in range(5)))
+    result = json.loads(laso("train", "a.conllu", "--json").out)
+    assert (result["inputs"], result["label"], result["task"]) == (["form"], ["upos"], "tag")
+    blank = CONLLU.format(n=9).replace("AUX", "_").replace("PART", "_").replace("VERB", "_")
+    assert laso("tag", "a.laso", stdin=blank).out == CONLLU.format(n=9)
+    assert laso("eval", "a.laso", "a.conllu", "--json").code == 0
+    xpos = json.loads(laso("train", "a.conllu", "--label", "xpos", "--json").out)
+    assert (xpos["label"], xpos["labels"]) == (["xpos"], 2)
+
+
+def test_tagging_adds_a_column_and_keeps_the_rest(laso, folder, model):
+    found = load_model(model).predict([["The", "kettle", "boiled"]])[0]
+    lines = [f"{w} {label}" for w, label in zip(("The", "kettle", "boiled"), found, strict=True)]
+    assert laso("tag", model, stdin="The\nkettle\nboiled\n").out == "\n".join([*lines, "", ""])
+    text = "The kettle boiled."
+    with_tabs = laso("tag", model, stdin=text).out.splitlines()
+    assert [line.split("\t")[0] for line in with_tabs[:4]] == ["The", "kettle", "boiled", "."]
+    (record,) = map(json.loads, laso("tag", model, "--json", stdin=text).out.splitlines())
+    assert record["tokens"] == ["The", "kettle", "boiled", "."]
+    assert len(record["labels"]) == 4
+    given = json.dumps({"id": 7, "text": text})
+    record = json.loads(laso("tag", model, stdin=given).out)
+    assert (record["id"], record["tokens"]) == (7, ["The", "kettle", "boiled", "."])
+
+
+def test_a_labelled_file_keeps_its_labels_beside_those_found(laso, folder, model):
+    write_columns("pos.txt", [[(w, p) for w, p, _ in s] for s in TEST[:5]])
+    laso("tag", model, "pos.txt", "--output", "out.txt")
+    rows = [line.split() for line in (folder / "out.txt").read_text().splitlines() if line]
+    assert [row[:2] for row in rows] == [[w, p] for s in TEST[:5] for w, p, _ in s]
+    compared = json.loads(laso("eval", "--compare", "out.txt", "--json").out)
+    assert compared == json.loads(laso("eval", model, "pos.txt", "--json").out)
+
+
+def test_long_input_is_labelled_part_by_part(laso, folder, model, monkeypatch):
+    text = "\n\n".join("\n".join(words(s)) for s in TEST) + "\n"
+    whole = laso("tag", model, stdin=text).out
+    monkeypatch.setattr("laso.cli.tag.BATCH", 50)
+    assert laso("tag", model, stdin=text).out == whole
+
+
+def test_nothing_to_label_is_labelled(laso, folder, model):
+    shown = laso("tag", model, stdin="")
+    assert (shown.code, shown.out, shown.err) == (0, "", "")
+
+
+# errors
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "<stdin>:1: found no token"),
+        ("a X\nb\n" * 9, "<stdin>:2: found 1 column in 'b', expected 2 as in line 1"),
+        ("a\nb\n", "found the columns 1 with the label 1, expected inputs beside it"),
+        ('{"tokens": 3}\n', "<stdin>:1: found '3' for tokens, expected a list"),
+        ('{"tokens": ["a"], "labels": []}\n', "<stdin>:1: found '0 of them' for labels"),
+        ('{"tokens": ["a"], "labels": ["X"]}\n{"a": 1}\n', "<stdin>:2: found the keys a"),
+        ('{"tokens": ["a"], "labels": ["X"]}\n{"tokens": ["a"]}', "<stdin>:2: found the columns"),
+        ('{"tokens": ["a"], \n', '<stdin>:1: found \'{"tokens": ["a"], \', expected a JSON'),
+        (b"a X\nb \xff\n", "<stdin>:2: found the byte 0xff at byte 6"),
+        ('{"tokens": ["a", 3], "labels": ["X", "Y"]}', "<stdin>:1: found the token 3"),
+    ],
+)
+def test_bad_data_is_named_by_file_and_line(text, message, laso, folder):
+    shown = laso("train", "-", "--task", "tag", stdin=text)
+    assert (shown.code, shown.out) == (3, "")
+    assert message in shown.err
+    assert len(shown.err.splitlines()) == 1
+
+
+def test_a_tag_that_is_none_is_named_by_file_and_line(laso, folder):
+    (folder / "bad.txt").write_text("a B-X\nb I-X\n\nc Q-X\n")
+    shown = laso("train", "train.txt", "bad.txt", "--task", "chunk", "--inputs", "1")
+    assert (shown.code, shown.err.startswith("laso: bad.txt:1: found the columns")) == (3, True)
+    shown = laso("train", "bad.txt", "--task", "chunk")
+    assert shown.err.startswith("laso: bad.txt:4: found the tag 'Q-X'")
+
+
+def test_other_errors_have_other_codes(laso, folder, model):
+    assert laso("train", "none.txt").code == 5
+    assert laso("tag", "none.laso").code == 5
+    assert laso("tag", "train.txt").code == 4
+    assert laso("eval", model).code == 2
+    for wrong in (
+        ["--task", "what"],
+        ["--format", "what"],
+        ["--label", "7"],
+        ["--set", "nothing"],
+        ["--set", "queue=open('x')"],
+        ["--set", "queue=beam(0)"],
+        ["--set", "unknown=1"],
+        ["--held-out", "2"],
+        ["--separator", ""],
+    ):
+        shown = laso("train", "train.txt", *wrong)
+        assert (shown.code, shown.out) == (2, "")
+        assert "Error" in shown.err
+    shown = laso("tag", model, "--format", "columns", stdin="a b c d\n")
+    assert shown.code == 3
+    assert "<stdin>:1: found 4 columns" in shown.err
+    assert not list(folder.glob("*.laso"))
+
+
+# settings
+
+
+def test_a_file_says_what_options_say_and_the_model_remembers(laso, folder):
+    (folder / "a.toml").write_text(
+        'task = "tag"\nlabel = "2"\ninputs = ["1"]\nepochs = 2\nheld-out = 0.2\n'
+        '[set]\nqueue = 1\nupdate = "alma(alpha=0.8)"\n'
+    )
+    shown = laso("train", "train.txt", "--config", "a.toml", "--epochs", "1", "--json")
+    result = json.loads(shown.out)
+    assert (result["epochs"], result["held out"], result["inputs"]) == (1, 12, ["1"])
+    model = Tagger.load("train.laso")
+    assert (model.queue, model.update) == (1, alma(alpha=0.8))
+    remembered = model.notes_["configuration"]
+    assert remembered["set"] == {"queue": 1, "update": "alma(alpha=0.8)"}
+    assert (remembered["label"], remembered["epochs"]) == (["2"], 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("epochs = ", "a.toml: found no TOML"),
+        ("epoch = 1", "a.toml: found the key 'epoch', expected one of task, format"),
+        ("epochs = 'x'", "a.toml: found 'x' for epochs, expected int"),
+        ("refit = 1", "a.toml: found 1 for refit, expected bool"),
+    ],
+)
+def test_wrong_settings_in_a_file_are_named(text, message, laso, folder):
+    (folder / "a.toml").write_text(text)
+    shown = laso("train", "train.txt", "--config", "a.toml")
+    assert shown.code == 3
+    assert message in shown.err
+
+
+def test_templates_of_a_file_and_named_columns(laso, folder):
+    (folder / "t.txt").write_text("word[0]\nlabel[-1]\n")
+    options = ("--columns", "word,tag,chunk", "--inputs", "word", "--label", "tag")
+    shown = laso("train", "train.txt", *options, "--templates", "t.txt", *FAST)
+    assert (shown.code, shown.err) == (0, "")
+    model = Tagger.load("train.laso")
+    assert model.templates == ["word[0]", "label[-1]"]
+    assert model.encoder_.names == ("word",)
+    scores = json.loads(laso("eval", "train.laso", "test.txt", "--json").out)
+    assert "NN" in scores["labels"]  # the same columns, by number
+    assert laso("tag", "train.laso", stdin="The\nkettle\n").out.split()[::2] == ["The", "kettle"]
+    assert laso("train", "train.txt", "--columns", "a,b b,c").code == 2
+
+
+# interrupted and killed
+
+
+def test_ctrl_c_saves_what_was_learned(laso, folder, monkeypatch):
+    from contextlib import contextmanager
+
+    from tests.interruption import StopAfter
+
+    @contextmanager
+    def bar(console):
+        yield StopAfter(3)
+
+    monkeypatch.setattr(command, "bar", bar)
+    shown = laso("train", "train.txt", "--task", "tag", "--json")
+    assert shown.code == 130
+    assert "interrupted" in shown.err
+    assert json.loads(shown.out)["interrupted"]
+    assert Tagger.load("train.laso").score(TEST[:20]) > 0.3
+
+
+PRESSED = """
+import signal, sys
+from contextlib import contextmanager
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background process ignores it
+from laso.cli import main, train
+@contextmanager
+def bar(console):
+    yield lambda report: report.epoch == 2 and print("learning", flush=True)
+train.bar = bar
+main()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is sent in another way there")
+def test_the_key_itself_leaves_a_usable_model(folder):
+    contradiction = [[(w, p, "O") for w, p, _ in SMALL[0]]]
+    write_columns("endless.txt", [*SMALL, *contradiction])
+    arguments = ["train", "endless.txt", "--task", "tag", "--epochs", "1000000", "--held-out", "0"]
+    run = subprocess.Popen(
+        [sys.executable, "-c", PRESSED, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert run.stdout is not None
+    assert run.stdout.readline() == "learning\n"
+    run.send_signal(signal.SIGINT)
+    _, told = run.communicate(timeout=60)
+    assert run.returncode == 130
+    assert told == "interrupted: what was learned until then is saved\n"
+    assert load_model("endless.laso").interrupted_
+
+
+KILLED = """
+import os, sys
+from laso.estimators import base, runs
+runs.Checkpoint.is_due = lambda self: True
+left = int(sys.argv.pop(1))
+write = base.write_file
+def write_and_die(path, *rest):
+    global left
+    size = write(path, *rest)
+    left -= 1
+    if not left:
+        os.kill(os.getpid(), 9)
+    return size
+base.write_file = write_and_die
+from laso.cli import main
+main()
+"""
+
+
+def test_a_killed_run_goes_on_to_the_same_model(laso, folder):
+    options = ("--task", "tag", "--json")
+    laso("train", "train.txt", *options, "--model", "whole.laso")
+    whole = (folder / "whole.laso").read_bytes()
+    command = [sys.executable, "-c", KILLED, "2", "train", "train.txt", *options]
+    killed = subprocess.run([*command, "--model", "two.laso"], check=False, capture_output=True)
+    assert killed.returncode == -9
+    assert (folder / "two.laso.checkpoint").exists()
+    assert not (folder / "two.laso").exists()
+    shown = laso("train", "train.txt", *options, "--model", "two.laso")
+    assert shown.err == "going on after epoch 2 of a run that was cut short\n"
+    assert json.loads(shown.out)["resumed"]
+    assert (folder / "two.laso").read_bytes() == whole
+    assert not (folder / "two.laso.checkpoint").exists()
+
+
+def test_a_checkpoint_of_other_data_or_settings_is_left_alone(laso, folder):
+    path = folder / "train.laso.checkpoint"
+    Tagger(epochs=1).fit(SMALL, checkpoint=Checkpoint(path, seconds=0))
+    assert Tagger.load(path).training_ is not None
+    assert not json.loads(laso("train", "train.txt", *FAST, "--json").out)["resumed"]
+    path.write_bytes(b"damaged")
+    assert not json.loads(laso("train", "train.txt", *FAST, "--json").out)["resumed"]
