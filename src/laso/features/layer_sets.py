@@ -30,7 +30,7 @@ def rich_features(
         *(f"{other}[-2..2]" for other in others),
         *(f"{other}[{i}]|{other}[{i + 1}]" for other in others for i in range(-2, 2)),
         *(f"{word}.{base}[-1..1]" for base in listed if base != LEXICON),
-        *(_lexicon(f"{word}.{LEXICON}") if LEXICON in listed else ()),
+        *(_lexicon(f"{word}.{LEXICON}", layers) if LEXICON in listed else ()),
         *_histories(word, layers),
         *(
             template
@@ -60,8 +60,13 @@ def _words(word: str) -> list[str]:
     ]
 
 
-def _lexicon(tag: str) -> list[str]:
+def _lexicon(tag: str, layers: Sequence[str]) -> list[str]:
+    both = "|".join(f"{layer}[-1]" for layer in layers)
     return [
+        *(f"{layer}[-1]|{tag}[0]" for layer in layers),
+        *(f"{layer}[-1]|{tag}[0]|{tag}[1]" for layer in layers),
+        *(f"{layer}[-2]|{layer}[-1]|{tag}[0]" for layer in layers),
+        f"{both}|{tag}[0]|{tag}[1]",
         f"{tag}[-2..2]",
         *(f"{tag}[{i}]|{tag}[{i + 1}]" for i in range(-2, 2)),
         *(f"{tag}[{i}]|{tag}[{i + 1}]|{tag}[{i + 2}]" for i in range(-1, 1)),
