@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis.errors import UnsatisfiedAssumption
 
 from tests.engine_inputs import TASKS, Task
-from tests.engine_twins import STRATEGIES, Twins, some_of_each
+from tests.engine_twins import STRATEGIES, Twins, some_of_each, tolerance_of
 
 
 def compare(task: Task, strategies: list[str]) -> None:
@@ -31,7 +31,9 @@ def compare(task: Task, strategies: list[str]) -> None:
         for choice in chosen:
             # What is too close to compare is passed over, not the whole corpus.
             with contextlib.suppress(UnsatisfiedAssumption):
-                Twins(task, corpus, *choice, tolerance=task.tolerance).compare(small=True)
+                Twins(task, corpus, *choice, tolerance=tolerance_of(task, choice[1])).compare(
+                    small=True
+                )
         Twins(task, corpus, *chosen[0], tolerance=1e-9).compare(hash_bits=3)
 
     same()

@@ -11,7 +11,6 @@ from laso import Unreachable, beam, perceptron, search, standard
 from laso.engine.layout import TICKS
 from laso.engine.machine import averaged
 from laso.engine.reference import Reference, input_of, output_of
-from laso.updates import Perceptron
 from tests.engine_inputs import INSIDE, TASKS, Segmenting, Task, corpus_of, tagging_corpora
 from tests.engine_twins import (
     QUEUES,
@@ -22,6 +21,7 @@ from tests.engine_twins import (
     queues_of,
     some_of_each,
     split,
+    tolerance_of,
 )
 
 TAGGING, PARSING, CLUSTERING, SEGMENTING, JOINT = TASKS
@@ -49,8 +49,7 @@ def test_every_queue_update_weighting_and_strategy(task: Task, queue: str, strat
         for update, corpus in zip(UPDATES, corpora, strict=True):
             for weighting in WEIGHTINGS:
                 rule = update(weighting=weighting)
-                # Others add up products of weights, of which the compiled engine leaves out zeros.
-                tolerance = 0.0 if isinstance(rule, Perceptron) else 1e-9
+                tolerance = tolerance_of(task, rule)
                 Twins(task, corpus, QUEUES[queue], rule, strategy, tolerance=tolerance).compare()
 
     same()

@@ -278,8 +278,6 @@ def test_what_needs_exact_search_says_so():
     tagger = Tagger(templates=["w[0]"], queue=beam(2), epochs=1).fit(FEW[:3])
     with pytest.raises(ValueError, match="predict_marginals needs exact search: queue=exact"):
         tagger.predict_marginals(WORDS)
-    with pytest.raises(ValueError, match="predict_nbest needs exact search: queue=exact"):
-        tagger.predict_nbest(WORDS, 2)
     with pytest.raises(ValueError, match="the likelihood needs exact search, queue=exact"):
         tagger.set_params(update=adagrad()).fit(FEW[:3])
     with pytest.raises(ValueError, match="exact\\(\\) without a signature, found"):

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+import laso
 from laso import (
     BadData,
     BadModel,
@@ -237,3 +238,19 @@ def test_a_beam_by_key_finds_the_same():
     by_depth = tagger(queue=beam(3)).fit(data)
     by_key = tagger(queue=beam(3, key=own_key)).fit(data)
     assert by_depth.predict(words(data)) == by_key.predict(words(data))
+
+
+def test_what_other_estimators_offer_works_here_too(tmp_path):
+    model = tagger().fit(corpus())
+    model.save(tmp_path / "model")
+    loaded = laso.load_model(tmp_path / "model")
+    sentence = [token[0] for token in corpus()[0]]
+    (found,) = loaded.predict([sentence])
+    assert [found] == model.predict([sentence])
+    other = next(pair for pair in labels(corpus())[1] if pair != found[0])
+    (forced,) = loaded.predict_forced([sentence], known=[[other, *[None] * (len(sentence) - 1)]])
+    assert forced[0] == other
+    ((_, again), *_) = loaded.predict_nbest([sentence], 3)[0]
+    assert again == found
+    (sure,) = loaded.predict_confidence([sentence])
+    assert sure

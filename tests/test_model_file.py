@@ -171,7 +171,8 @@ def test_training_goes_on_from_a_file_bit_by_bit(tmp_path, held_out, average):
     assert whole.training_ is not None
     assert as_names(again.training_.table) == as_names(whole.training_.table)
     assert (again.training_.table.reals == whole.training_.table.reals).all()
-    assert again.training_.table.ints.tolist() == whole.training_.table.ints.tolist()
+    # The first is the number of rows, some of which may be empty.
+    assert again.training_.table.ints[1:].tolist() == whole.training_.table.ints[1:].tolist()
     assert again.scores_ == whole.scores_
     assert again.best_epoch_ == whole.best_epoch_
 

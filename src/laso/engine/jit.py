@@ -231,16 +231,21 @@ def explained(problem: type[CompiledProblem], engine: Engine, error: NumbaError)
 
 def _place(error: NumbaError, function: Any) -> str:
     """File and line at fault: the innermost that Numba names outside itself comes first."""
-    for file, line in re.findall(r'^File "(.*)", line (\d+):', str(error), re.MULTILINE):
+    for file, line in re.findall(r'^File "(.*)", line (\d+):', _plain(error), re.MULTILINE):
         path = file if file.startswith("<") else os.path.abspath(file)
         if Path(numba.__file__).parent not in Path(path).parents:
             return f"{path}:{line}"
     return f"{inspect.getsourcefile(function) or '?'}:{function.__code__.co_firstlineno}"
 
 
+def _plain(error: NumbaError) -> str:
+    """Numba's message without colours, which it has where colorama is installed."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+
+
 def _reason(error: NumbaError) -> str:
     """The head of Numba's message, which goes on with what it tried."""
-    text = str(error)
+    text = _plain(error)
     useful = []
     for line in (line.strip() for line in text.splitlines()):
         if line.startswith(("There are", 'File "', "During:", "- ", "Enable")):

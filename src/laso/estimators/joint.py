@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from laso.engine.layout import Array, Corpus
 from laso.errors import BadData, BadModel
 from laso.estimators.base import SequenceEstimator, by_sentence
+from laso.estimators.task import spoken
 from laso.features import encode
 from laso.features.encode import Encoder
 from laso.features.inputs import Column, Columns, Data, Features, labels_of, place, read_input
@@ -220,6 +221,10 @@ class JointTagger(SequenceEstimator):
         found = self.encoder_.found(steps)
         tokens = list(zip(*(found[layer] for layer in self.layers), strict=True))
         return [tokens[a:b] for a, b in pairwise([0, *ends.tolist()])]
+
+    def _knows(self, name: str) -> bool:
+        labels = product(*(self.encoder_.of_layer[layer] for layer in self.layers))
+        return any(spoken(each) == name for each in labels)
 
     def _wanted(self, data: Data, answers: list[Column]) -> list[Any]:
         columns = [by_sentence(column, data.lengths) for column in answers]

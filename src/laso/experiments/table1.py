@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from laso.experiments.measure import Grid, Row, table
+from laso.experiments.measure import Row, table
 from laso.experiments.report import (
     Claim,
     Contrast,
@@ -25,10 +25,8 @@ from laso.experiments.report import (
 )
 from laso.experiments.runner import Config, Experiment
 
-WEIGHTING = {"weighting": ["uniform", "worst"]}
-MARGIN = {"margin": [0.0, 1.0]}
-# B as Theorem 4 needs it, and as the text has it.
-LARGE: Grid = {"alpha": [0.9, 0.7, 0.5], "B": ["sqrt(8)/alpha", "1/alpha"]}
+# Updates compare with the best of the wrong nodes: on held-out data that was as good as Equation 2
+# for the perceptron and better for ALMA. Of the rest, only the epochs are chosen for each row.
 PERCEPTRON = {"update": "perceptron", "margin": 0.0}
 ALMA = {"update": "alma", "alpha": 0.9, "B": "sqrt(8)/alpha"}
 BEAMS = (1, 5, 25)
@@ -39,21 +37,13 @@ WIDTHS = (*map(str, BEAMS), "inf")
 ROWS = {
     "SemiCRF": Config(
         {"queue": "exact", "update": "adagrad", "variance": 10.0, "rate": 0.5},
-        {"variance": [10.0, 1.0, 100.0], "rate": [0.5, 0.2]},
+        {"variance": [10.0, 1.0]},
     ),
     "Perceptron": Config({"queue": "exact", "update": "perceptron", "strategy": "standard"}),
-    **{
-        f"LaSOp_{b}": Config(
-            {"queue": b, **PERCEPTRON, "weighting": "uniform"}, {**WEIGHTING, **MARGIN}
-        )
-        for b in BEAMS
-    },
-    "LaSOp_inf": Config({"queue": "exact", **PERCEPTRON}, MARGIN),
-    **{
-        f"LaSOa_{b}": Config({"queue": b, **ALMA, "weighting": "uniform"}, {**WEIGHTING, **LARGE})
-        for b in BEAMS
-    },
-    "LaSOa_inf": Config({"queue": "exact", **ALMA}, LARGE),
+    **{f"LaSOp_{b}": Config({"queue": b, **PERCEPTRON, "weighting": "worst"}) for b in BEAMS},
+    "LaSOp_inf": Config({"queue": "exact", **PERCEPTRON}),
+    **{f"LaSOa_{b}": Config({"queue": b, **ALMA, "weighting": "worst"}) for b in BEAMS},
+    "LaSOa_inf": Config({"queue": "exact", **ALMA}),
 }
 
 
@@ -263,5 +253,7 @@ EXPERIMENT = Experiment(
     estimator=chunker,
     tested=tested,
     report=write,
+    epochs=15,
+    patience=3,
     shown={"precision": 2, "recall": 2, "f": 2, "train_s": 1, "test_s": 2, "peak_mb": 0},
 )

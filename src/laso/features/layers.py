@@ -154,6 +154,14 @@ class JointEncoder(Encoder):
             self._specs[room] = make_spec(self.layers, self.joint_program, longest=room)
         return self._specs[room]
 
+    def labels_of(self, column: str) -> Sequence[str]:
+        """The labels of a layer; none if the column is one of the input."""
+        return self.of_layer.get(column, ())
+
+    def spec_for(self, longest: int, most: int | None) -> Array:
+        """The constants for sentences so long; tokens have no features of their own here."""
+        return self.spec(longest)
+
     def found(self, steps: Array) -> dict[str, list[str]]:
         """The labels in each layer of operators."""
         codes = self.layers.unpacked(steps, int(self.spec()[N_OTHERS]))
