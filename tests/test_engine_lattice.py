@@ -522,6 +522,22 @@ def test_an_update_needs_a_bad_path_within_the_margin(data, drawn, margin):
 
 
 @quick
+@given(st.data(), any_corpus)
+def test_expectations_where_some_paths_are_beyond_the_range_of_floats(data, drawn):
+    problem, corpus = drawn
+    found, keys = features_of(problem, corpus)
+    w = weights(data.draw, keys, st.floats(-1, 1))
+    for n, name in enumerate(sorted(w)):
+        w[name] = 1000.0 * (w[name] + math.sin(n + 1.0) / 10)
+    machine = ExactMachine(problem, perceptron(), expected=True)
+    for i, paths in enumerate(found):
+        goods = [p for p in paths if p.good]
+        change, wrong = learned(machine, corpus, i, table_of(w))
+        wanted = difference(expectation(goods, w), expectation(paths, w)) if wrong else {}
+        assert same(change, wanted, 1e-6)
+
+
+@quick
 @given(st.data(), any_corpus, st.sampled_from([0.5, 1.0]))
 def test_alma_weighs_the_lattice_in_units_of_its_margin(data, drawn, alpha):
     problem, corpus = drawn

@@ -419,16 +419,19 @@ def add_up(lat, begin, end):
             if reals[target, TOTAL] == 0.0:
                 reals[target, LOGSUM] = value
             elif value > reals[target, LOGSUM] + HIGH:
-                raised(lat, e, target, value)
+                raised(lat, target, value)
             terms[e] = math.exp(value - reals[target, LOGSUM])
             reals[target, TOTAL] += terms[e]
 
 
-def raised(lat, end, target, shift):
-    """Set the shift of a node higher, and the terms of the edges that have come before."""
+def raised(lat, target, shift):
+    """Set the shift of a node higher, and the terms of the edges to it that have come before.
+
+    They may have any number: a sweep for best paths has put the nodes in another order.
+    """
     edges, terms, reals = lat.edges, lat.terms, lat.reals
     factor = math.exp(reals[target, LOGSUM] - shift)
-    for e in range(end):
+    for e in range(lat.meta[EDGES]):
         if edges[e, TARGET] == target:
             terms[e] *= factor
     reals[target, TOTAL] *= factor
