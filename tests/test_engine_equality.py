@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from hypothesis.errors import UnsatisfiedAssumption
 
 from laso import Unreachable, beam, perceptron, search, standard
 from laso.engine.layout import TICKS
@@ -49,8 +52,12 @@ def test_every_queue_update_weighting_and_strategy(task: Task, queue: str, strat
         for update, corpus in zip(UPDATES, corpora, strict=True):
             for weighting in WEIGHTINGS:
                 rule = update(weighting=weighting)
-                tolerance = tolerance_of(task, rule)
-                Twins(task, corpus, QUEUES[queue], rule, strategy, tolerance=tolerance).compare()
+                twins = Twins(
+                    task, corpus, QUEUES[queue], rule, strategy, tolerance=tolerance_of(task, rule)
+                )
+                # What is too close to compare is passed over, not all that was drawn.
+                with contextlib.suppress(UnsatisfiedAssumption):
+                    twins.compare()
 
     same()
 
