@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from laso.cli import options
 from laso.errors import BadData
 
 if TYPE_CHECKING:
@@ -27,16 +28,9 @@ def run(
             help="No model: the last two columns are the labels wanted and the labels found.",
         ),
     ] = False,
-    form: Annotated[
-        str | None, typer.Option("--format", help="columns, conllu or jsonl; guessed by default.")
-    ] = None,
-    separator: Annotated[
-        str | None,
-        typer.Option(help="What is between columns: tab, space, comma, semicolon, bar, or a text."),
-    ] = None,
-    comment: Annotated[
-        str | None, typer.Option(help="How lines begin that are comments; guessed by default.")
-    ] = None,
+    form: options.Format = None,
+    separator: options.Separator = None,
+    comment: options.Comment = None,
     confidence: Annotated[
         bool, typer.Option("--confidence", help="Also tell how true the model's probabilities are.")
     ] = False,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from laso.cli import options
 from laso.cli.tag import recognised
 
 if TYPE_CHECKING:
@@ -52,10 +53,7 @@ def explain(
         list[str] | None, typer.Argument(help="Sentences; standard input if there are no files.")
     ] = None,
     features: Annotated[int, typer.Option(min=0, help="How many for each decision.")] = SHOWN,
-    form: Annotated[
-        str | None,
-        typer.Option("--format", help="columns, conllu, jsonl or text; guessed by default."),
-    ] = None,
+    form: options.FormatOrText = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Write a JSON object a line, one for each sentence.")
     ] = False,

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
+from laso.cli import options
+
 if TYPE_CHECKING:
     from laso.cli.settings import Settings
     from laso.data.columns import Block
@@ -28,17 +30,9 @@ def run(
     output: Annotated[
         Path | None, typer.Option(help="Where the labels go; by default to standard output.")
     ] = None,
-    form: Annotated[
-        str | None,
-        typer.Option("--format", help="columns, conllu, jsonl or text; guessed by default."),
-    ] = None,
-    separator: Annotated[
-        str | None,
-        typer.Option(help="What is between columns: tab, space, comma, semicolon, bar, or a text."),
-    ] = None,
-    comment: Annotated[
-        str | None, typer.Option(help="How lines begin that are comments; guessed by default.")
-    ] = None,
+    form: options.FormatOrText = None,
+    separator: options.Separator = None,
+    comment: options.Comment = None,
     confidence: Annotated[
         bool, typer.Option("--confidence", help="Also tell how probable each label is.")
     ] = False,

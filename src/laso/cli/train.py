@@ -7,11 +7,13 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from laso.cli import options
 from laso.errors import BadData, BadModel
 
 if TYPE_CHECKING:
@@ -52,16 +54,9 @@ def run(
     columns: Annotated[
         str | None, typer.Option(help="Names for all columns of the file, with commas.")
     ] = None,
-    form: Annotated[
-        str | None, typer.Option("--format", help="columns, conllu or jsonl; guessed by default.")
-    ] = None,
-    separator: Annotated[
-        str | None,
-        typer.Option(help="What is between columns: tab, space, comma, semicolon, bar, or a text."),
-    ] = None,
-    comment: Annotated[
-        str | None, typer.Option(help="How lines begin that are comments; guessed by default.")
-    ] = None,
+    form: options.Format = None,
+    separator: options.Separator = None,
+    comment: options.Comment = None,
     dev: Annotated[
         str | None, typer.Option(help="A file to choose the number of epochs by.")
     ] = None,
@@ -163,7 +158,7 @@ class Job:
         )
         return made
 
-    @property
+    @cached_property
     def data(self) -> dict[str, Any]:
         """What the data were, for a run that goes on and for the model to remember."""
         crc = 0

@@ -14,6 +14,7 @@ from laso.engine.machine import all_of
 from laso.engine.options import own_key
 from laso.errors import BadData, BadModel
 from laso.estimators.base import SequenceEstimator, whole
+from laso.estimators.task import WITH_MARGIN, chosen_features
 from laso.features.encode import Encoder
 from laso.features.inputs import Data, Features, place, string_keys
 from laso.features.schemes import OUTSIDE, SCHEMES, Spans, converted, read_tags, write_tags
@@ -24,7 +25,6 @@ from laso.metrics import chunk_scores
 from laso.queues import MakeQueue, beam
 from laso.tasks.chunking import Chunking, wanted
 from laso.training import Rule, Strategy
-from laso.updates import perceptron, worst
 
 Labels = list[list[str]]
 
@@ -148,7 +148,7 @@ class Chunker(SequenceEstimator):
         return {**self.facts_, "limit": max(facts["limit"], self.facts_["limit"])}
 
     def _rule(self) -> Rule:
-        return perceptron(weighting=worst, margin=1.0) if self.update is None else self.update
+        return WITH_MARGIN if self.update is None else self.update
 
     def _checks(self) -> list[tuple[str, bool, str]]:
         listed = not isinstance(self.resources, str)
@@ -175,14 +175,7 @@ class Chunker(SequenceEstimator):
         }
 
     def _templates(self, names: tuple[str, ...]) -> str | Sequence[str | Template]:
-        if isinstance(self.features, str) and self.features in FEATURE_SETS:
-            return FEATURE_SETS[self.features](names, self.resources)
-        if self.resources:
-            raise ValueError(
-                f"resources={self.resources!r} are for the features "
-                f"{' and '.join(FEATURE_SETS)} only, found features={self.features!r}"
-            )
-        return self.features
+        return chosen_features(self.features, self.resources, FEATURE_SETS, names)
 
     def _encoder(
         self,

@@ -12,7 +12,7 @@ import numpy as np
 from laso.engine.layout import Array, Corpus
 from laso.errors import BadData, BadModel
 from laso.estimators.base import SequenceEstimator, by_sentence
-from laso.estimators.task import spoken
+from laso.estimators.task import WITH_MARGIN, chosen_features, spoken
 from laso.features import encode
 from laso.features.encode import Encoder
 from laso.features.inputs import Column, Columns, Data, Features, labels_of, place, read_input
@@ -24,7 +24,6 @@ from laso.queues import MakeQueue
 from laso.tasks import tagging
 from laso.tasks.joint import Joint
 from laso.training import Rule, Strategy
-from laso.updates import perceptron, worst
 
 Labels = list[list[tuple[str, ...]]]
 Table = Mapping[str | None, Sequence[str | None]]
@@ -98,7 +97,7 @@ class JointTagger(SequenceEstimator):
         return Joint
 
     def _rule(self) -> Rule:
-        return perceptron(weighting=worst, margin=1.0) if self.update is None else self.update
+        return WITH_MARGIN if self.update is None else self.update
 
     def _checks(self) -> list[tuple[str, bool, str]]:
         layers = [] if isinstance(self.layers, str) else list(self.layers)
@@ -173,14 +172,7 @@ class JointTagger(SequenceEstimator):
         )
 
     def _templates(self, names: tuple[str, ...]) -> str | Sequence[str | Template]:
-        if isinstance(self.features, str) and self.features in FEATURE_SETS:
-            return FEATURE_SETS[self.features](names, self.layers, self.resources)
-        if self.resources:
-            raise ValueError(
-                f"resources={self.resources!r} are for the features "
-                f"{' and '.join(FEATURE_SETS)} only, found features={self.features!r}"
-            )
-        return self.features
+        return chosen_features(self.features, self.resources, FEATURE_SETS, names, self.layers)
 
     def _encoder(
         self,

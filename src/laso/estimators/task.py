@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -33,8 +33,9 @@ from laso.learn import laso
 from laso.params import Estimator
 from laso.queues import MakeQueue, beam
 from laso.training import Rule, Strategy
-from laso.updates import perceptron
+from laso.updates import perceptron, worst
 
+WITH_MARGIN = perceptron(weighting=worst, margin=1.0)  # the update of some tasks by default
 FEW_TOKENS = 2000  # for fewer, threads cost more than they bring
 
 
@@ -229,6 +230,23 @@ class Task(Estimator):
         if len(corpus.items) < FEW_TOKENS:
             return 1
         return default_threads() if self.threads is None else self.threads
+
+
+def chosen_features(
+    features: str | Sequence[str | Template],
+    resources: Sequence[str],
+    sets: Mapping[str, Callable[..., list[str]]],
+    *names: Sequence[str],
+) -> str | Sequence[str | Template]:
+    """The templates of a feature set for columns of these names, or the user's own."""
+    if isinstance(features, str) and features in sets:
+        return sets[features](*names, resources)
+    if resources:
+        raise ValueError(
+            f"resources={resources!r} are for the features {' and '.join(sets)} only, "
+            f"found features={features!r}"
+        )
+    return features
 
 
 def spoken(label: Any) -> str:

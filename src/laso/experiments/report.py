@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from laso.experiments.measure import Row, described, table
 from laso.experiments.runner import resource_names
@@ -165,3 +166,10 @@ def choices(chosen: dict[str, Row], scored: str = "F") -> str:
             if "settings" in entry
         ),
     )
+
+
+def saved(path: Path, text: str, plots: Sequence[Path] = ()) -> list[Path]:
+    """Write a report that ends with its plots; all its files."""
+    shown = "".join(f"\n![{plot.stem}]({plot.name})\n" for plot in plots)
+    path.write_text(text + shown, encoding="utf-8")
+    return [path, *plots]

@@ -21,6 +21,7 @@ from laso.experiments.report import (
     harmonic,
     mean,
     sample,
+    saved,
     title,
 )
 from laso.experiments.runner import Config, Experiment
@@ -241,10 +242,7 @@ def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path
             plots.curves(results, folder / "table1-curves.svg"),
         ]
         text += "\n## Plots\n\nF over training time, and F on held-out data after each epoch.\n"
-    text += "".join(f"\n![{plot.stem}]({plot.name})\n" for plot in plotted)
-    path = folder / "table1.md"
-    path.write_text(text, encoding="utf-8")
-    return [path, *plotted]
+    return saved(folder / "table1.md", text, plotted)
 
 
 EXPERIMENT = Experiment(

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from laso.experiments import joint
 from laso.experiments.joint import BEAMS, LASO_A, PERCEPTRON, SCORES, SHOWN
 from laso.experiments.measure import Row, table
-from laso.experiments.report import Claim, Contrast, choices, mean, sample
+from laso.experiments.report import Claim, Contrast, choices, mean, sample, saved
 from laso.experiments.runner import Config, Experiment
 
 ROWS = {
@@ -123,10 +123,7 @@ def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path
                 plots.curves(results, folder / "table2-curves.svg", "joint accuracy"),
             ]
             text += "\n## Plots\n"
-    text += "".join(f"\n![{plot.stem}]({plot.name})\n" for plot in plotted)
-    path = folder / "table2.md"
-    path.write_text(text, encoding="utf-8")
-    return [path, *plotted]
+    return saved(folder / "table2.md", text, plotted)
 
 
 EXPERIMENT = Experiment(

@@ -9,7 +9,7 @@ from typing import Any
 from laso.experiments import joint
 from laso.experiments.joint import BEAMS, LASO_A, SHOWN
 from laso.experiments.measure import Row, table
-from laso.experiments.report import Sample
+from laso.experiments.report import Sample, saved
 from laso.experiments.runner import Experiment
 
 # As printed. The caption says that rows are beams of training, the text fits the transpose only.
@@ -88,10 +88,7 @@ def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path
             for says, rows in READINGS.items()
         }
         plotted = [plots.heat({"here": cells, **printed}, BEAMS, folder / "table3-heat.svg")]
-    text += "".join(f"\n![{plot.stem}]({plot.name})\n" for plot in plotted)
-    path = folder / "table3.md"
-    path.write_text(text, encoding="utf-8")
-    return [path, *plotted]
+    return saved(folder / "table3.md", text, plotted)
 
 
 EXPERIMENT = Experiment(

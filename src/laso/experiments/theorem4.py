@@ -20,7 +20,7 @@ from laso.engine.problem import CompiledProblem
 from laso.engine.reference import input_of, output_of
 from laso.experiments import joint
 from laso.experiments.measure import Row, table
-from laso.experiments.report import circumstances, groups, title
+from laso.experiments.report import circumstances, groups, saved, title
 from laso.experiments.runner import Config, Experiment
 from laso.tasks.joint import (
     HEAD,
@@ -202,9 +202,7 @@ def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path
             parts += [f"## {title(group)}", section(rows)]
     else:
         parts.append("Nothing was measured yet.")
-    path = folder / "theorem4.md"
-    path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
-    return [path]
+    return saved(folder / "theorem4.md", "\n\n".join(parts) + "\n")
 
 
 def tagger() -> Any:

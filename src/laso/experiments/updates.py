@@ -7,7 +7,7 @@ from pathlib import Path
 from laso.experiments import joint
 from laso.experiments.joint import ALMA, SCORES, SHOWN
 from laso.experiments.measure import Row, table
-from laso.experiments.report import Claim, Contrast, choices, sample
+from laso.experiments.report import Claim, Contrast, choices, sample, saved
 from laso.experiments.runner import Config, Experiment
 
 STRATEGIES = {
@@ -45,9 +45,7 @@ def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path
     text = joint.report("Update strategies at beam 10", "updates", results, section, CLAIMS)
     if results:
         text += f"\n## Settings chosen on held-out data\n\n{choices(chosen, 'joint accuracy')}\n"
-    path = folder / "updates.md"
-    path.write_text(text, encoding="utf-8")
-    return [path]
+    return saved(folder / "updates.md", text)
 
 
 EXPERIMENT = Experiment(
