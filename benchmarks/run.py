@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.corpus import Files, few
 from benchmarks.jobs import Bench, medians, versions
-from benchmarks.systems import System
+from benchmarks.systems import System, all_systems
 from laso.experiments.measure import Row, load, machine, save
 
 MEASURES = (
@@ -54,6 +54,7 @@ def run(bench: Bench, systems: list[System], files: Files, *, runs: int, corpus:
                     done = [*done, one_run(bench, system, facts["settings"], files)]
                     row = facts | medians(done, MEASURES) | {"runs": done}
                     rows = [*(old for old in rows if _name(old) != _name(row)), row]
+                    rows.sort(key=_place)
                     save(path, rows)
                     bench.say(f"{label}: {summary(done[-1])}")
                 bench.say(f"{label}: done")
@@ -83,6 +84,12 @@ def summary(row: Row) -> str:
         f"train {row['train_s']:.2f} s, {row['tokens_per_s']:,.0f} tokens/s, "
         f"{row['peak_mb']:.0f} MB, model {row['model_bytes']:,} bytes"
     )
+
+
+def _place(row: Row) -> int:
+    """Where a row stands in the table; what is no more measured comes first."""
+    names = [(s.name, config) for s in all_systems().values() for config in s.defaults]
+    return names.index(_name(row)) if _name(row) in names else -1
 
 
 def _name(row: Row) -> tuple[str, str]:
