@@ -134,15 +134,22 @@ class JointEncoder(Encoder):
         starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         n = int(starts[-1])
         outputs = np.full(n, -1, np.int64)
+        spec = self.spec(int(lengths.max(initial=1)))
         if wanted is not None:
             self._check_wanted(wanted, lengths)
             outputs = self.layers.packed(wanted)
+            partly = (wanted < 0).any(axis=0)
+            if partly.any():
+                flags = self._narrowed(wanted, starts)[partly]
+                sets, numbers = np.unique(flags, axis=0, return_inverse=True)
+                outputs[partly] = -2 - numbers.ravel()
+                spec = np.concatenate([spec, sets.ravel().astype(np.int64)])
         return Corpus(
             self._column_items(data, n),
             starts,
             np.zeros(0, np.int64),
             np.zeros(0, np.float32),
-            self.spec(int(lengths.max(initial=1))),
+            spec,
             outputs.astype(np.int32),
             starts,
         )
@@ -170,12 +177,36 @@ class JointEncoder(Encoder):
             for (layer, labels), code in zip(self.of_layer.items(), codes, strict=True)
         }
 
+    def _narrowed(self, wanted: Array, starts: Array) -> Array:
+        """For each word flags for the labels of all layers, from which the known are reachable."""
+        layers = []
+        for (layer, labels), own in zip(self.of_layer.items(), wanted, strict=True):
+            flags = (own < 0)[:, None] | (np.arange(len(labels)) == own[:, None])
+            sentences = np.searchsorted(starts, np.flatnonzero(own < 0), side="right") - 1
+            for i in np.unique(sentences).tolist() if layer in self.within else ():
+                inside = slice(starts[i], starts[i + 1])
+                good = self.within[layer].good_sets(own[inside])
+                if good is None:
+                    raise BadData(
+                        f"sentence {i + 1}: no labels of {layer} between those known keep the "
+                        "constraints"
+                    )
+                flags[inside] = good
+            layers.append(flags)
+        return np.concatenate(layers, axis=1)
+
     def _check_wanted(self, wanted: Array, lengths: Array) -> None:
         """See to it that constraints allow what is wanted."""
         starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         for layer, rules in self.within.items():
             one = Encoder((), (), tuple(self.of_layer[layer]), rules)
             one._check_labels(wanted[self.order.index(layer)], starts)
+        if self.layers.pairs and len(wanted[0]) and wanted.min() < 0:
+            i = int(np.argmin(wanted.min(axis=0)))
+            raise BadData(
+                f"{place(lengths, i)}: found None, expected a label of each layer, for there are "
+                "constraints between layers"
+            )
         for first, second, flags in self.layers.pairs:
             bad = flags[wanted[first], wanted[second]] == 0
             if bad.any():
