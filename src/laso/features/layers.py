@@ -126,6 +126,34 @@ class JointEncoder(Encoder):
             ]
             yield Template((Atom(layer, (), 0), *own), template.name)
 
+    def keyed_templates(self) -> dict[int, Template]:
+        """The templates by their keys: words, labels before, then the present label of a layer.
+
+        The first layer's label is that of a weight, and no value. What is about more than two
+        layers is left out, for their labels are one number.
+        """
+        found: dict[int, Template] = {}
+        templates = [each for template in self.templates for each in self._for_layers(template)]
+        keys = string_keys([template.identity for template in templates]).tolist()
+        for key, template in zip(keys, templates, strict=True):
+            words = [atom for atom in template.atoms if self._is_input(atom)]
+            labels = [atom for atom in template.atoms if atom.column in self.of_layer]
+            before = [atom for atom in labels if atom.offset < 0]
+            present = sorted({self.order.index(atom.column) for atom in labels if not atom.offset})
+            others = [Atom(self.order[layer], (), 0) for layer in present[1:]]
+            if len(others) < 2:
+                atoms = (*words, *before, *others)
+                own = str(template) if template.atoms and not atoms else ""
+                name = template.name or own
+                found.setdefault(key, Template(atoms, name))
+        return found
+
+    def mixed_last(self, template: Template) -> list[Array]:
+        """0 where there is no present label of another layer."""
+        last = template.atoms[-1] if template.atoms else None
+        other = last is not None and last.column in self.of_layer and not last.offset
+        return [] if other else [np.zeros(1, np.int64)]
+
     def corpus(self, data: Data, wanted: Array | None = None) -> Corpus:
         """The arrays for the engine; ``wanted`` has a row of labels for each layer."""
         if isinstance(data, Features):
