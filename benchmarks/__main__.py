@@ -1,4 +1,4 @@
-"""``python -m benchmarks tune|run|growth|report|all``."""
+"""``python -m benchmarks tune|run|growth|joint|report|all``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import tempfile
 from datetime import datetime
 from pathlib import Path
 
-from benchmarks import corpus, growth, report, run, tune
+from benchmarks import corpus, growth, joint, report, run, tune
 from benchmarks.jobs import Bench
 from benchmarks.systems import all_systems
 from laso.errors import LasoError
@@ -18,6 +18,7 @@ COMMANDS = {
     "tune": "choose settings on a held-out tenth of the training data (chosen.json)",
     "run": "measure all systems on the test data (peers.json)",
     "growth": "measure how time and memory grow (growth.json)",
+    "joint": "two layers of labels at once (joint.json), which is not part of all",
     "report": "make the report and the plots from the JSON files",
     "all": "all of these, one after the other",
 }
@@ -56,6 +57,10 @@ def main(arguments: list[str] | None = None) -> int:
                         say(f"wrote {path}")
                 elif step == "growth":
                     growth.growth(bench, systems, options.corpus)
+                elif step == "joint":
+                    files = corpus.files(options.corpus, bench.work, quick=options.quick)
+                    few = corpus.few(files.train, bench.work)
+                    say(f"wrote {joint.run(files, few, bench.work, bench.results, say)}")
                 else:
                     files = corpus.files(options.corpus, bench.work, quick=options.quick)
                     if step == "tune":

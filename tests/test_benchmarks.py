@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import corpus, growth, report, template, tune
+from benchmarks import corpus, growth, joint, report, template, tune
 from benchmarks.__main__ import main
 from benchmarks.corpus import Files
 from benchmarks.jobs import Bench, medians
@@ -283,3 +283,29 @@ def test_unknown_names_are_refused(tmp_path, capsys):
         assert main(["run", option, "nonesuch", "--results", str(tmp_path)]) == 2
         assert "nonesuch" in capsys.readouterr().out
     assert not list(tmp_path.iterdir())
+
+
+def test_two_layers_against_crfsuite(tmp_path, capsys):
+    pytest.importorskip("pycrfsuite")
+    given = ["--quick", "--corpus", "bundled", "--results", str(tmp_path)]
+    assert main(["joint", *given]) == 0
+    rows = json.loads((tmp_path / "joint.json").read_text())
+    assert [row["system"] for row in rows] == list(joint.SYSTEMS)
+    for row in rows:
+        assert 50 < row["joint_acc"] <= min(row["tag_acc"], row["chunk_acc"])
+        assert row["model_bytes"] > 1000
+    text = (tmp_path / "joint.md").read_text()
+    assert f"| {joint.LASO} | {joint.EPOCHS} |" in text
+    assert "| 1.0 |" in text
+
+
+def test_shapes_of_words():
+    words = ["McDonald's", "U.S.", "1,000", "word", ""]
+    assert [joint.shape(word) for word in words] == ["AaAa'a", "A.A.", "0,0", "a", ""]
+
+
+def test_the_second_of_two_taggers_sees_the_tags_around():
+    features = joint.tag_features(["DT", "NN"])[0]
+    assert "pos[1]=NN" in features
+    assert "pos[-1..1]=__BOS1__|DT|NN" in features
+    assert len(features) == 12

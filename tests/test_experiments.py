@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 import laso
 from laso import LasoError
 from laso.engine.options import is_exact
-from laso.experiments import report, table1, worker
+from laso.experiments import margins, report, table1, worker
 from laso.experiments.measure import JobFailed, Processes, Row, Stopped, load
 from laso.experiments.report import NOT_MEASURED, NOT_SHOWN, SHOWN, Claim, Contrast, judged
 from laso.experiments.runner import Lab, Pace, Request, experiment
@@ -130,6 +131,17 @@ def test_settings_and_epochs_are_chosen_on_held_out_data_and_used(tmp_path, log)
         {"queue": "exact", "epochs": 2},
     ]
     assert results[0]["held_out"] == pytest.approx([50.0, 70.0, 70.0])
+
+
+def test_an_experiment_without_tests_ends_with_the_held_out_scores(tmp_path, log):
+    only = replace(FAKE, tests=False)
+    first = lab(tmp_path)
+    first.experiment = only
+    assert first.run(request(rows=("exact",))) == []
+    assert jobs_in(log) == [("trial", 99, 0, FAKE.epochs)]
+    first.run(request(rows=("exact",)))
+    assert len(jobs_in(log)) == 1
+    assert first.choices()["exact, paper, no resources"]["f"] == pytest.approx(60.0)
 
 
 def test_results_have_the_keys_promised_and_the_order_of_the_table(tmp_path):
@@ -263,6 +275,34 @@ def test_plain_settings_become_queue_update_and_strategy():
 def test_settings_that_do_not_exist_are_refused(wrong, message):
     with pytest.raises(LasoError, match=message):
         worker.parameters({"queue": 1, "epochs": 1, **wrong})
+
+
+def test_every_variant_of_the_margins_is_one_that_the_estimator_takes():
+    for config in margins.ROWS.values():
+        table1.chunker()(**worker.parameters({**config.settings, "epochs": 1}))._check()
+    both = [margins.ROWS[name].settings for name in ("ALMA", "perceptron")]
+    for row, settings in zip(("LaSOa_5", "LaSOp_5"), both, strict=True):
+        assert settings == table1.ROWS[row].settings
+
+
+def test_the_report_on_margins_has_a_line_for_each_variant(tmp_path):
+    entry = {
+        "row": "ALMA, B times 3",
+        "features": "paper",
+        "resources": [],
+        "settings": {"epochs": 2},
+        "f": 94.2,
+        "held_out": [93.0, 94.2, 94.1],
+        "trials": [{"train_s": 61.4}],
+    }
+    unfinished = {"row": "ALMA", "features": "paper", "resources": [], "trials": []}
+    (file,) = margins.write([], {"a": entry, "b": unfinished}, tmp_path)
+    text = file.read_text()
+    assert "## Features paper, no resources" in text
+    assert "| ALMA, B times 3 | 93.00 | 94.10 |  |  | 94.20 | 2 | 61 |" in text
+    assert "\n| ALMA |" not in text
+    (file,) = margins.write([], {}, tmp_path)
+    assert "Nothing was measured yet." in file.read_text()
 
 
 def test_every_row_of_table_1_is_one_that_the_estimator_takes():
@@ -441,9 +481,15 @@ def test_a_document_takes_in_a_report_with_its_headings_and_links(tmp_path):
 # --------------------------------------------------------------------------- the command
 
 
-def test_the_command_answers_with_the_results_and_is_quiet_elsewhere_than_on_a_terminal(tmp_path):
+def test_the_command_answers_with_the_results_and_tells_what_has_ended(tmp_path):
     shown = ran(tmp_path, "--rows", "exact", "--seeds", "2")
-    assert (shown.returncode, shown.stderr) == (0, "")
+    assert shown.returncode == 0
+    assert [line.split(": ")[0] for line in shown.stderr.splitlines()] == [
+        "exact, queue exact",
+        "exact, seed 0",
+        "exact, seed 1",
+    ]
+    assert "(3 of 3, about 0 s left)" in shown.stderr
     lines = shown.stdout.splitlines()
     assert [line.split()[:3] for line in lines[:3]] == [
         ["row", "seed", "f"],

@@ -9,7 +9,7 @@ from laso import alma, bounds
 from laso.data import load_bundled
 from laso.engine.machine import as_names
 from laso.engine.reference import Reference, input_of, output_of
-from laso.experiments import corpus, joint, table2, table3, theorem4, updates, worker
+from laso.experiments import corpus, ewt, joint, table2, table3, theorem4, updates, worker
 from laso.experiments.measure import Processes, load
 from laso.experiments.report import SHOWN, judged
 from laso.experiments.runner import Lab, Request
@@ -144,3 +144,57 @@ def test_the_diagonal_is_judged_by_the_spread_over_seeds():
     text = table3.section(rows)
     assert "| 5 | 10 | 0.05 | 0.07 | ties |" in text
     assert "94.05 ± 0.07" in text
+
+
+# --------------------------------------------------------------------------- layers in turn
+
+
+CONLLU = """\
+# text = It is n't so
+1\tIt\tit\tPRON\tPRP\tCase=Nom\t4\tnsubj\t_\t_
+2-3\tisn't\t_\t_\t_\t_\t_\t_\t_\t_
+2\tis\tbe\tAUX\tVBZ\tMood=Ind\t4\tcop\t_\t_
+3\tn't\tnot\tPART\tRB\t_\t4\tadvmod\t_\t_
+3.1\tgone\tgo\tVERB\tVBN\t_\t_\t_\t_\t_
+4\tso so\tso\tADV\tRB\t_\t0\troot\t_\t_
+
+"""
+
+
+def test_trees_are_read_as_words_and_three_layers(tmp_path):
+    path = tmp_path / "some.conllu"
+    path.write_text(CONLLU)
+    assert corpus.trees(path) == [
+        [
+            ("It", "PRON", "PRP", "Case=Nom"),
+            ("is", "AUX", "VBZ", "Mood=Ind"),
+            ("n't", "PART", "RB", "_"),
+            ("so_so", "ADV", "RB", "_"),
+        ]
+    ]
+
+
+def test_layers_together_and_in_turn_are_scored_alike(tmp_path):
+    sentences = [[(w, p, c, p[0]) for w, p, c in s] for s in load_bundled()[0][:40]]
+    files = corpus.written(tmp_path, "some", sentences, sentences[:10])
+    for row in ("together, beam 1", "one after the other, beam 1"):
+        given = worker.parameters({**ewt.ROWS[row].settings, "epochs": 2})
+        model = ewt.made(**given, features="rich", resources=(), threads=1)
+        model.fit(files.train, dev=files.test)
+        assert len(model.scores_) == 2
+        assert model.save(tmp_path / "model") > 1000
+        found = ewt.tested(model, files.test)
+        # What is learned is known: the third layer hangs on the first alone.
+        assert 80 < found["all_acc"] <= min(found[name] for name in ewt.MEASURES)
+        assert found["feats_acc"] > 90
+
+
+def test_the_report_on_three_layers_says_what_was_measured(tmp_path):
+    (file,) = ewt.write([], {}, tmp_path)
+    assert "Nothing was measured yet." in file.read_text()
+    measures = dict.fromkeys((*ewt.MEASURES, "epochs", "train_s", "test_s"), 90.0)
+    row = {"features": "rich", "resources": [], "corpus": "ud_ewt", "seed": 0, **measures}
+    row |= {"row": "together, beam 5", "machine": {}, "versions": {"laso": "0"}, "jobs": 1}
+    text = ewt.write([row], {}, tmp_path)[0].read_text()
+    assert "| together, beam 5 | 90.00 | 90.00 |" in text
+    assert "no result for one after the other, beam 5" in text

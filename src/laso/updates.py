@@ -211,13 +211,20 @@ class Likelihood:
 
 @dataclass(frozen=True, kw_only=True)
 class Climb(Likelihood):
-    """Goes up a step for every ``batch`` examples; ``rate`` is how far."""
+    """Goes up a step for every ``batch`` examples; ``rate`` is how far.
+
+    ``support`` says which weights there are: whole ``"rows"`` of the features seen on good paths so
+    far, or the rows of all features on the ``"lattice"``, which may be many times as many.
+    """
 
     rate: float = 0.1
     batch: int = 1
+    support: str = "rows"
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.support not in ("rows", "lattice"):
+            raise ValueError(f"support must be 'rows' or 'lattice', found {self.support!r}")
         if not 0.0 < self.rate < math.inf:
             raise ValueError(f"the rate must be positive and finite, found {self.rate}")
         if self.batch < 1:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from laso.experiments.runner import Experiment, Request
 
 LISTS = ("names", "places", "abbreviations", "stop-words")
-CORPORA = ("conll2000", "bundled")
 
 
 def run(
@@ -52,7 +51,9 @@ def run(
     only_report: Annotated[
         bool, typer.Option("--report", help="Only write the report from the results there are.")
     ] = False,
-    corpus: Annotated[str, typer.Option(help="conll2000 or bundled.")] = CORPORA[0],
+    corpus: Annotated[
+        str, typer.Option(help="conll2000 or bundled; that of the experiment if not told.")
+    ] = "",
     results: Annotated[
         Path | None,
         typer.Option(help="Where results are kept; by default experiments/results."),
@@ -79,7 +80,7 @@ def run(
         features=_one_of("--features", features or found.features[0], found.features),
         resources=_resources(resources),
         seeds=tuple(range(seeds or found.seeds)) if seed is None else (seed,),
-        corpus=_one_of("--corpus", corpus, CORPORA),
+        corpus=_one_of("--corpus", corpus or found.corpora[0], found.corpora),
         quick=quick,
         again=again,
     )
@@ -104,7 +105,7 @@ def run(
 
 
 class Bar:
-    """Shows on a terminal what is going on and how long it may last; elsewhere only failures."""
+    """Shows on a terminal what is going on and how long it may last; elsewhere what has ended."""
 
     def __init__(self, console: Console) -> None:
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -133,8 +134,7 @@ class Bar:
         left = "" if left_s is None else f", about {duration(left_s)} left"
         text = f"{done} of {total}{left}"
         self._bar.update(self._task, completed=done, total=total, description=text)
-        if self._console.is_terminal:
-            self._console.print(f"  {line}")
+        self._console.print(f"  {line}" if self._console.is_terminal else f"{line} ({text})")
 
     def fail(self, line: str) -> None:
         """A job failed."""
@@ -153,7 +153,7 @@ def duration(seconds: float) -> str:
 def default_folder(request: Request) -> Path:
     """Below the working folder; what is not the real experiment has folders of its own."""
     folder = Path("experiments", "results")
-    if request.corpus != CORPORA[0]:
+    if request.corpus == "bundled":
         folder /= request.corpus
     return folder / "quick" if request.quick else folder
 

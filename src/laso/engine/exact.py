@@ -77,13 +77,15 @@ class ExactMachine:
 
     ``rule`` is the update after an error (perceptron, ALMA, passive-aggressive). It compares the
     best good path with the best bad one, or, if ``expected``, the expectation over good paths with
-    that over the whole lattice (the paper's LaSO with an infinite beam). Or it climbs the
-    likelihood: adagrad(), sgd(), lbfgs().
+    that over the whole lattice (the paper's LaSO with an infinite beam), with weights for the
+    features seen on good paths, unless ``unseen`` ones have some too. Or it climbs the likelihood:
+    adagrad(), sgd(), lbfgs().
     """
 
     problem: type[CompiledProblem]
     rule: Rule = field(default_factory=perceptron)
     expected: bool = False
+    unseen: bool = False
 
     def __post_init__(self) -> None:
         if self.problem.signature is CompiledProblem.signature:
@@ -111,7 +113,9 @@ class ExactMachine:
         if isinstance(rule, Likelihood):
             rule = perceptron(by_loss=rule.by_loss)
         options = options_for(self.problem, queue, rule, standard)
-        return options._replace(strategy=la.EXPECTED) if self.expected else options
+        if not self.expected:
+            return options
+        return options._replace(strategy=la.EXPECTED if self.unseen else la.EXPECTED_SEEN)
 
     def new_table(self, n_labels: int, *, dtype: Any = np.float32, hash_bits: int = 0) -> Table:
         """An empty weight table to learn with this machine's rule."""
@@ -282,10 +286,12 @@ class ExactMachine:
     ) -> Array:
         """Call the kernel of the likelihood: log p(y | x) of each example."""
         logs = np.zeros(len(order))
-        how: tuple[int, int, int, float, float, float] = (0, 0, 1, 1.0, 1.0, 1.0)
+        support = la.KNOWN if mode == la.FIXED else la.ALL
+        how: tuple[int, int, int, int, float, float, float] = (support, 0, 0, 1, 1.0, 1.0, 1.0)
         if climber is not None:
             rule = climber.rule
             how = (
+                la.SEEN if rule.support == "rows" else la.ALL,
                 int(climber.adaptive),
                 int(climber.average),
                 rule.batch,

@@ -76,7 +76,7 @@ class Lattice(NamedTuple):
     slots: Array  # int64, a power of two: node + 1 by key and signature, open addressing
     order: Array  # int64 (nodes,): nodes by rising key, best first once they are ranked
     rounds: Array  # int64 (keys, 4): FIRST_IN and LAST_IN of its nodes, BEGIN : END in order
-    meta: Array  # int64: NODES, EDGES ... BLOCK_END
+    meta: Array  # int64: NODES, EDGES ... SUPPORT
 
 
 SIGNATURE, FIRST_OUT, END_OUT, _, SLOT, _, _, SIDE = range(8)
@@ -84,8 +84,9 @@ ARRIVED, ARRIVED_FINE, MADE_BY, AFTER = range(8, 12)
 TARGET = 4
 FRONT, LOGSUM, TOTAL, SHARE = range(4)
 FIRST_IN, LAST_IN, BEGIN, END = range(4)
-_, EDGES, OPENED, ALGEBRA, LISTS, ARRIVALS, BLOCK, BLOCK_END = range(8)
+_, EDGES, OPENED, ALGEBRA, LISTS, ARRIVALS, BLOCK, BLOCK_END, BLOCK_GOOD, SUPPORT, META = range(11)
 BAD, FINE = range(2)
+KNOWN, SEEN, ALL = range(3)  # which features get a row: none anew, those on good paths, all
 
 
 class Gradient(NamedTuple):
@@ -94,7 +95,7 @@ class Gradient(NamedTuple):
     rows: Array  # int64 (slots,)
     values: Array  # float64 (slots, labels)
     cells: Array  # float64 (cells, labels): what is due to the shared features of a cell
-    counts: Array  # int64 (cells,): whether anything is due to the cell
+    counts: Array  # int64 (cells,): 1 if anything is due to the cell, 2 if a good step has it
     ints: Array  # int64: SLOTS, EXAMPLES
 
 
@@ -129,6 +130,7 @@ class Ascent(NamedTuple):
     """How to climb the likelihood; squares and clocks go with the rows of the weight table."""
 
     mode: int  # VALUE ... STEP
+    support: int  # KNOWN, SEEN or ALL
     adaptive: int  # AdaGrad
     average: int
     batch: int
@@ -145,11 +147,12 @@ class Ascent(NamedTuple):
 VALUE, FIXED, GOOD_ROWS, ALL_ROWS, STEP = range(5)
 BEST_PATHS, GOOD_PATHS, BOTH_SIDES, SUM, GOOD_SUM = range(5)  # the algebras
 HIGH = 600.0  # exp of it is far from overflow
-EXPECTED = 4  # a strategy beside those of the layout: LaSO with an infinite beam
+SMALL = 1e-7  # a step of less probability is not worth the look at its features
+EXPECTED, EXPECTED_SEEN = 4, 5  # strategies beside those of the layout: LaSO, infinite beam
 MORE_EDGES, MORE_SLOTS, BAD_KEY = range(7, 10)  # ways for a call to end beside those of the layout
 
 ENTRY_POINTS = ("best_many", "marginals_many", "learn_exact_many", "likelihood_many")
-INLINE = {"home", "enter", "ahead", "slot_for"}
+INLINE = {"home", "enter", "ahead", "slot_for", "makes"}
 
 # --------------------------------------------------------------------------- the lattice
 
@@ -500,10 +503,10 @@ def add_path(lat, node, mass):
 # --------------------------------------------------------------------------- from edges to weights
 
 
-def slot_for(table, gradient, feature, fixed):
-    """Where in the gradient the row of a feature is; made if there is none, or -1 if fixed."""
+def slot_for(table, gradient, feature, make):
+    """Where in the gradient the row of a feature is; -1 if it has none and is not to get one."""
     mark, rows, ints = table.mark, gradient.rows, gradient.ints
-    row = find(table.slots, feature) if fixed else row_of(table.slots, table.ints, feature)
+    row = row_of(table.slots, table.ints, feature) if make else find(table.slots, feature)
     if row < 0:
         return -1
     if mark[row] < 0:
@@ -517,52 +520,77 @@ def next_block(lat):
     """Go to the next edges that share their features and of which some count; is there one?"""
     edges, masses, meta = lat.edges, lat.masses, lat.meta
     end, n = meta[BLOCK_END], meta[EDGES]
-    counts = False
+    counts = good = False
     while end < n and not counts:
         meta[BLOCK] = first = end
+        good = False
         while (
             end < n
             and edges[end, PARENT] == edges[first, PARENT]
             and edges[end, GROUP] == edges[first, GROUP]
         ):
             counts |= masses[end] != 0.0
+            good |= edges[end, GOOD] != 0
             end += 1
-    meta[BLOCK_END] = end
+    meta[BLOCK_END], meta[BLOCK_GOOD] = end, good
     return counts
 
 
 def by_cells(x, lat, gradient):
     """Sum the masses of edges by the cells of their steps, and hand them down to the parts.
 
-    How many sets of features count, and the highest cell that does.
+    How many sets of features count, how many of them may get new rows, and the highest cell.
     """
-    edges, masses, states = lat.edges, lat.masses, lat.states
+    edges, masses, states, support = lat.edges, lat.masses, lat.states, lat.meta[SUPPORT]
     cells, counts = gradient.cells, gradient.counts
-    n, high = 0, -1
+    n, n_new, high = 0, 0, -1
     lat.meta[BLOCK_END] = 0
     while next_block(lat):
         begin, end = lat.meta[BLOCK], lat.meta[BLOCK_END]
         at = cell(x, states[edges[begin, PARENT]], edges[begin, GROUP])
         n += 1
+        n_new += makes(support, lat.meta[BLOCK_GOOD])
         if at >= 0:
-            counts[at] = 1
+            counts[at] = max(counts[at], 1 + lat.meta[BLOCK_GOOD])
             high = max(high, at)
             for e in range(begin, end):
                 cells[at, edges[e, LABEL]] += masses[e]
     for at in range(high, -1, -1):
         if counts[at]:
             n += 1
+            n_new += makes(support, counts[at] - 1)
             i, below = 1, part(x, at, 0)
             while below >= 0:
-                counts[below] = 1
+                counts[below] = max(counts[below], counts[at])
                 for label in range(cells.shape[1]):
                     cells[below, label] += cells[at, label]
                 below = part(x, at, i)
                 i += 1
-    return n, high
+    return n, n_new, high
 
 
-def gather(x, table, lat, run, gradient, fixed):
+def makes(support, good):
+    """Do features of steps, of which one is good or not, get rows?"""
+    return support == ALL or (support == SEEN and good != 0)
+
+
+def see(x, table, lat, run, counts, high):
+    """Make rows for the features of good steps, which have room."""
+    keys, bits, edges = run.out.keys, table.ints[BITS], lat.edges
+    for at in range(high, -1, -1):
+        if counts[at] > 1:
+            for f in range(shortened(keys, shared(x, at, run.out), bits)):
+                row_of(table.slots, table.ints, keys[f])
+    lat.meta[BLOCK_END] = 0
+    while next_block(lat):
+        if lat.meta[BLOCK_GOOD]:
+            first = lat.meta[BLOCK]
+            state, group = lat.states[edges[first, PARENT]], edges[first, GROUP]
+            for f in range(shortened(keys, features(x, state, group, run.out), bits)):
+                row_of(table.slots, table.ints, keys[f])
+
+
+def gather(x, table, lat, run, gradient):
     """Gradient += sum of mass * phi over the edges; or what must grow, before anything is changed.
 
     Steps that differ in the label only share their features, and so do steps of equal cells: their
@@ -571,20 +599,23 @@ def gather(x, table, lat, run, gradient, fixed):
     edges, masses, states = lat.edges, lat.masses, lat.states
     keys, weights, sums = run.out.keys, run.out.values, gradient.values
     cells, counts, bits = gradient.cells, gradient.counts, table.ints[BITS]
-    n_sets, high = by_cells(x, lat, gradient)
-    most = n_sets * keys.shape[0]
+    support = lat.meta[SUPPORT]
+    n_sets, n_new, high = by_cells(x, lat, gradient)
     status = DONE
-    if not fixed:
-        rows = table.ints[ROWS] + most
-        if gradient.ints[SLOTS] + most > gradient.rows.shape[0]:
+    if support != KNOWN:
+        rows = table.ints[ROWS] + n_new * keys.shape[0]
+        if gradient.ints[SLOTS] + n_sets * keys.shape[0] > gradient.rows.shape[0]:
             status = MORE_SLOTS
         elif rows > table.v.shape[0] or 2 * rows > table.slots.shape[0]:
             status = MORE_ROWS
+    make = support == ALL
+    if status == DONE and support == SEEN:
+        see(x, table, lat, run, counts, high)
     for at in range(high, -1, -1):
         if counts[at]:
             if status == DONE:
                 for f in range(shortened(keys, shared(x, at, run.out), bits)):
-                    slot = slot_for(table, gradient, keys[f], fixed)
+                    slot = slot_for(table, gradient, keys[f], make)
                     if slot >= 0:
                         value = weights[f] if WEIGHTED else 1.0
                         for label in range(cells.shape[1]):
@@ -597,7 +628,7 @@ def gather(x, table, lat, run, gradient, fixed):
         begin, end = lat.meta[BLOCK], lat.meta[BLOCK_END]
         state, group = states[edges[begin, PARENT]], edges[begin, GROUP]
         for f in range(shortened(keys, features(x, state, group, run.out), bits)):
-            slot = slot_for(table, gradient, keys[f], fixed)
+            slot = slot_for(table, gradient, keys[f], make)
             if slot >= 0:
                 value = weights[f] if WEIGHTED else 1.0
                 for e in range(begin, end):
@@ -829,7 +860,7 @@ def learn_exact_many(corpus, order, table, run, options, lat, gradient):
 
     An error is a bad path that scores above the best good one less the margin. The update sets the
     best good path against the best bad one; with EXPECTED, it sets the expectation over good paths
-    against that over the whole lattice.
+    against that over the whole lattice, with EXPECTED_SEEN of features seen on good paths alone.
     Examples in turn until the end or until something is needed: done, wrong, status.
     """
     wrong = 0
@@ -849,12 +880,14 @@ def learn_exact_many(corpus, order, table, run, options, lat, gradient):
         if lat.nodes[goal, SIDE] == BAD:
             run.weights[WRONG, 0] = loss_of(x, y, lat, goal) if options.by_loss else 1.0
             temperature = table.reals[MARGIN] if options.update == ALMA else 1.0
-            if options.strategy == EXPECTED and temperature > 0.0:
+            lat.meta[SUPPORT] = ALL
+            if options.strategy >= EXPECTED and temperature > 0.0:
+                lat.meta[SUPPORT] = SEEN if options.strategy == EXPECTED_SEEN else ALL
                 status = weigh(lat, temperature)
             else:
                 status = compare(lat, goal)
             if status == DONE:
-                status = gather(x, table, lat, run, gradient, False)
+                status = gather(x, table, lat, run, gradient)
             if status == DONE:
                 status = update(x, table, run, options, lat, gradient)
             if status != DONE:
@@ -876,7 +909,16 @@ def weigh(lat, temperature):
     for e in range(lat.meta[EDGES]):
         scores[e] /= temperature
     log_good, _ = expect(lat, FIXED)
+    forget_small(lat)
     return DONE if log_good > -math.inf else UNREACHABLE
+
+
+def forget_small(lat):
+    """Leave out steps that hardly count, most of them once something is learned: see SMALL."""
+    masses = lat.masses
+    for e in range(lat.meta[EDGES]):
+        if abs(masses[e]) < SMALL:
+            masses[e] = 0.0
 
 
 def compare(lat, bad):
@@ -899,6 +941,7 @@ def likelihood_many(corpus, order, table, run, options, lat, ascent):
     Until the end or until something is needed: done, status. A batch ends with the call.
     """
     mode, gradient = ascent.mode, ascent.gradient
+    lat.meta[SUPPORT] = ascent.support
     run.meta[KNOWS] = KNOWN_Y
     for n in range(order.shape[0]):
         i = order[n]
@@ -912,8 +955,10 @@ def likelihood_many(corpus, order, table, run, options, lat, ascent):
         log_good, log_all = expect(lat, mode)
         if log_good == -math.inf:
             return n, FAILED if log_all == -math.inf else UNREACHABLE
+        if mode == STEP:
+            forget_small(lat)
         if mode != VALUE:
-            status = gather(x, table, lat, run, gradient, mode == FIXED)
+            status = gather(x, table, lat, run, gradient)
             if status != DONE:
                 return n, status
         ascent.logs[n] = log_good - log_all

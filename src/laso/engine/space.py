@@ -43,7 +43,7 @@ def new_lattice(run: Run, lists: int, nodes: int, edges: int) -> Lattice:
         np.zeros(slots, np.int64),
         np.zeros(nodes, np.int64),
         np.zeros((len(run.lists), 4), np.int64),
-        np.zeros(8, np.int64),
+        np.zeros(la.META, np.int64),
     )
 
 

@@ -11,6 +11,6 @@
 A new experiment is one more module with an ``EXPERIMENT``, named here.
 """
 
-NAMES = ("table1", "table2", "table3", "updates", "theorem4")
+NAMES = ("table1", "margins", "table2", "table3", "updates", "theorem4", "ewt")
 EXPERIMENTS = {name: f"laso.experiments.{name}" for name in NAMES}
 """The module of each experiment."""

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from laso.data import Sentence, find_corpus, load_bundled, read_columns, write_columns
+from laso.data.formats import Format
 
 QUICK = (150, 40)  # sentences to train and to test on, where only the manner matters
 
@@ -18,16 +19,27 @@ class Files(NamedTuple):
 
 
 def load(name: str) -> tuple[list[Sentence], list[Sentence]]:
-    """Train and test sentences of ``conll2000`` or of the ``bundled`` corpus."""
+    """Train and test sentences of ``conll2000``, ``ud_ewt`` or of the ``bundled`` corpus."""
     if name == "bundled":
         return load_bundled()
     folder = find_corpus(name)
+    if name == "ud_ewt":
+        return trees(folder / "en_ewt-ud-train.conllu"), trees(folder / "en_ewt-ud-test.conllu")
     return read_columns(folder / "train.txt"), read_columns(folder / "test.txt")
+
+
+def trees(path: Path) -> list[Sentence]:
+    """Words, UPOS, XPOS and features of a file in CoNLL-U."""
+    return [
+        [(row[1].replace(" ", "_"), row[3], row[4], row[5]) for row in block.tokens]
+        for block in Format("conllu").blocks(path)
+        if block.tokens
+    ]
 
 
 def files(name: str, work: Path, *, quick: bool) -> Files:
     """The corpus as files; a small slice of it if ``quick``."""
-    if name != "bundled" and not quick:
+    if name == "conll2000" and not quick:
         folder = find_corpus(name)
         return Files(folder / "train.txt", folder / "test.txt")
     train, test = load(name)

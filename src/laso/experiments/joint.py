@@ -12,6 +12,7 @@ from laso.experiments.measure import Row
 from laso.experiments.report import Claim, circumstances, claims, groups, title
 from laso.experiments.runner import Config
 
+Labels = Sequence[Sequence[Sequence[str]]]
 LAYERS = ("pos", "chunk")
 BEAMS = (1, 5, 10, 25, 50)
 SCORES = ("tag_acc", "chunk_acc", "joint_acc", "f")
@@ -32,12 +33,24 @@ def tagger(**given: Any) -> Any:
 def tested(model: Any, path: Path) -> Row:
     """The scores of a test file; the time is from reading it to the last label."""
     from laso.data import read_columns
-    from laso.metrics import accuracy, chunk_scores
 
     began = time.perf_counter()
     found = model.predict(path)
     seconds = time.perf_counter() - began
     wanted = [[token[-len(LAYERS) :] for token in tokens] for tokens in read_columns(path)]
+    return {
+        "train_beam": model.queue,
+        "decode_beam": model.queue,
+        "strategy": model.strategy.__name__,
+        "test_s": seconds,
+        **scores(wanted, found),
+    }
+
+
+def scores(wanted: Labels, found: Labels) -> Row:
+    """How many tags, chunk tags, and both at once are right, and F of the chunks."""
+    from laso.metrics import accuracy, chunk_scores
+
     (tags, chunks), (found_tags, found_chunks) = (
         [[[labels[i] for labels in tokens] for tokens in side] for i in range(len(LAYERS))]
         for side in (wanted, found)
@@ -46,10 +59,6 @@ def tested(model: Any, path: Path) -> Row:
         [["/".join(labels) for labels in tokens] for tokens in side] for side in (wanted, found)
     )
     return {
-        "train_beam": model.queue,
-        "decode_beam": model.queue,
-        "strategy": model.strategy.__name__,
-        "test_s": seconds,
         "tag_acc": accuracy(tags, found_tags),
         "chunk_acc": accuracy(chunks, found_chunks),
         "joint_acc": accuracy(both, found_both),

@@ -59,7 +59,8 @@ class Experiment:
     their digits. ``epochs`` is the most that a choice tries, ``patience`` how many it waits for a
     better held-out score, which is what ``scored`` says. ``chosen_by`` is another experiment with
     the same rows, whose choices count. With ``sentences``, so many are trained and tested on, and
-    nothing is chosen. ``seeds`` is how many there are unless told.
+    nothing is chosen. ``seeds`` is how many there are unless told. If not ``tests``, it ends with
+    the held-out scores. ``corpora`` are those it can be run on, the first unless told.
     """
 
     name: str
@@ -75,6 +76,8 @@ class Experiment:
     chosen_by: str = ""
     sentences: int = 0
     seeds: int = 3
+    tests: bool = True
+    corpora: tuple[str, ...] = ("conll2000", "bundled")
 
 
 @dataclass(frozen=True)
@@ -217,8 +220,8 @@ class Lab:
         unchosen = [row for row in request.rows if not self._choice(request, row)]
         if request.again and not self.experiment.sentences:
             unchosen = list(request.rows)
-        missing = self._missing(request)
-        if missing:
+        missing = self._missing(request) if self.experiment.tests else []
+        if missing or (unchosen and not self.experiment.tests):
             whole = corpus.files(request.corpus, self._work, quick=request.quick)
             if self.experiment.sentences:
                 whole = corpus.first(whole, self._work, self.experiment.sentences)

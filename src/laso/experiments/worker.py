@@ -74,7 +74,10 @@ def done(job: Row) -> Row:
 
 
 def parameters(settings: Settings) -> dict[str, Any]:
-    """What plain settings are to an estimator: update and strategy as objects, a beam's width."""
+    """What plain settings are to an estimator: update and strategy as objects, a beam's width.
+
+    ``how`` is for experiments with estimators of several kinds.
+    """
     import laso
 
     def named(setting: str, allowed: tuple[str, ...], default: str) -> Any:
@@ -88,6 +91,7 @@ def parameters(settings: Settings) -> dict[str, Any]:
     update = named("update", UPDATES, "perceptron")
     strategy = named("strategy", STRATEGIES, "laso")
     epochs = left.pop("epochs")
+    own = {"how": left.pop("how")} if "how" in left else {}
     if "weighting" in left:
         left["weighting"] = named("weighting", WEIGHTINGS, "uniform")
     if left.get("B") in NUMERATORS:
@@ -100,6 +104,7 @@ def parameters(settings: Settings) -> dict[str, Any]:
         "update": update(**left),
         "strategy": strategy,
         "epochs": epochs,
+        **own,
     }
 
 

@@ -1,0 +1,251 @@
+"""Joint tagging and chunking from words alone: ``JointTagger`` against python-crfsuite.
+
+CRFsuite predicts one label a word, so that two layers are either one label made of both, or two
+taggers one after the other, the second of which is given the tags found by the first. Each system
+is trained and tested once, in a fresh process with one thread: ``python -m benchmarks joint``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from benchmarks.corpus import Files, plain_read
+from laso.data import Sentence
+from laso.experiments import joint, measure
+from laso.experiments.joint import ALMA, SCORES
+from laso.experiments.measure import Row, peak_mb, table
+from laso.experiments.worker import parameters
+
+EPOCHS = 10
+BEAM = 10
+PAIR = "+"
+Tokens = list[tuple[str, ...]]
+
+
+# --------------------------------------------------------------------------- python-crfsuite
+
+
+def word_features(sentence: Sentence) -> list[list[str]]:
+    """The words around, their parts and forms, as strings."""
+    words = ["__BOS2__", "__BOS1__", *(token[0] for token in sentence), "__EOS1__", "__EOS2__"]
+    found = []
+    for i in range(2, len(words) - 2):
+        a, b, word, d, e = words[i - 2 : i + 3]
+        one = [f"w[-2]={a}", f"w[-1]={b}", f"w[0]={word}", f"w[1]={d}", f"w[2]={e}"]
+        one += [f"w[-1]|w[0]={b}|{word}", f"w[0]|w[1]={word}|{d}", f"lower={word.lower()}"]
+        one += [f"prefix{n}={word[:n]}" for n in range(1, 5)]
+        one += [f"suffix{n}={word[-n:]}" for n in range(1, 5)]
+        one += [f"suffix3[-1]={b[-3:]}", f"suffix3[1]={d[-3:]}"]
+        one += [f"shape={shape(b)}|{shape(word)}|{shape(d)}", f"shape[0]={shape(word)}"]
+        found.append(one)
+    return found
+
+
+def shape(word: str) -> str:
+    """Capitals, small letters, digits and the rest, runs of one kind cut to one."""
+    return "".join(kind for kind, _ in groupby(map(_kind, word)))
+
+
+def _kind(character: str) -> str:
+    if character.isupper():
+        return "A"
+    if character.islower():
+        return "a"
+    return "0" if character.isdigit() else character
+
+
+def tag_features(tags: list[str]) -> list[list[str]]:
+    """The tags around, for the second of two taggers."""
+    t = ["__BOS2__", "__BOS1__", *tags, "__EOS1__", "__EOS2__"]
+    return [
+        [
+            *(f"pos[{j}]={t[i + j]}" for j in range(-2, 3)),
+            *(f"pos[{j}]|pos[{j + 1}]={t[i + j]}|{t[i + j + 1]}" for j in range(-2, 2)),
+            *(f"pos[{j}..{j + 2}]={'|'.join(t[i + j : i + j + 3])}" for j in range(-2, 1)),
+        ]
+        for i in range(2, len(t) - 2)
+    ]
+
+
+def both(features: list[list[str]], more: list[list[str]]) -> list[list[str]]:
+    """The features of each token, of both kinds."""
+    return [[*a, *b] for a, b in zip(features, more, strict=True)]
+
+
+class CRFsuite:
+    """python-crfsuite's averaged perceptron, the fastest of its algorithms."""
+
+    def __init__(self, work: Path) -> None:
+        self.work = work
+        self.model_bytes = 0
+
+    def fit(self, name: str, items: Any, labels: Any) -> Callable[[list[list[str]]], list[str]]:
+        """Train on features and labels; how to tag."""
+        import pycrfsuite
+
+        trainer = pycrfsuite.Trainer(algorithm="ap", verbose=False)
+        trainer.set_params({"max_iterations": EPOCHS})
+        for features, answer in zip(items, labels, strict=True):
+            trainer.append(features, answer)
+        path = self.work / name
+        trainer.train(str(path))
+        self.model_bytes += path.stat().st_size
+        tagger = pycrfsuite.Tagger()
+        tagger.open(str(path))
+        found: Callable[[list[list[str]]], list[str]] = tagger.tag
+        return found
+
+
+def product_labels(train: list[Sentence], work: Path) -> tuple[Any, int]:
+    """One label made of both."""
+    crf = CRFsuite(work)
+    answers = ([PAIR.join(token[1:3]) for token in s] for s in train)
+    tag = crf.fit("both", map(word_features, train), answers)
+
+    def predict(sentences: list[Sentence]) -> list[Tokens]:
+        found = (tag(word_features(s)) for s in sentences)
+        return [[tuple(label.split(PAIR)) for label in labels] for labels in found]
+
+    return predict, crf.model_bytes
+
+
+def two_taggers(train: list[Sentence], work: Path) -> tuple[Any, int]:
+    """Tags first, then chunk tags given the tags."""
+    crf = CRFsuite(work)
+    right = [[token[1] for token in s] for s in train]
+    tag = crf.fit("tags", map(word_features, train), right)
+    given = (both(word_features(s), tag_features(t)) for s, t in zip(train, right, strict=True))
+    chunk = crf.fit("chunks", given, ([token[2] for token in s] for s in train))
+
+    def predict(sentences: list[Sentence]) -> list[Tokens]:
+        found = []
+        for sentence in sentences:
+            features = word_features(sentence)
+            tags = tag(features)
+            found.append(list(zip(tags, chunk(both(features, tag_features(tags))), strict=True)))
+        return found
+
+    return predict, crf.model_bytes
+
+
+# --------------------------------------------------------------------------- laso
+
+
+def laso_joint(path: Path, epochs: int, work: Path) -> tuple[Any, int]:
+    """LaSOa_10 of Table 2, without resources."""
+    settings = {"queue": BEAM, **ALMA, "epochs": epochs}
+    model = joint.tagger()(**parameters(settings), threads=1).fit(path)
+    return model.predict, model.save(work / "model.laso")
+
+
+# --------------------------------------------------------------------------- one measurement
+
+LASO = f"laso LaSOa_{BEAM}"
+PEERS = {
+    "python-crfsuite, product labels": product_labels,
+    "python-crfsuite, two taggers": two_taggers,
+}
+SYSTEMS = (*PEERS, LASO)
+
+
+def main(job_file: str, result_file: str) -> None:
+    """Train one system, decode with it, and write what was measured."""
+    job = json.loads(Path(job_file).read_text(encoding="utf-8"))
+    with tempfile.TemporaryDirectory() as folder:
+        result = measured(job, Path(folder))
+    Path(result_file).write_text(json.dumps(result), encoding="utf-8")
+
+
+def measured(job: Row, work: Path) -> Row:
+    """The times from reading to the model saved and from raw words to labels, and the scores."""
+    system, train, test = job["system"], Path(job["train"]), Path(job["test"])
+    if system == LASO:  # so that code is loaded before the clock starts, as that of peers is
+        laso_joint(Path(job["few"]), 1, work)
+    else:
+        import pycrfsuite  # noqa: F401
+    began, cpu = time.perf_counter(), time.process_time()
+    if system == LASO:
+        predict, size = laso_joint(train, job["epochs"], work)
+    else:
+        predict, size = PEERS[system](plain_read(train), work)
+    train_s, cpu_s = time.perf_counter() - began, time.process_time() - cpu
+    wanted = plain_read(test)
+    inputs: list[Sentence] = [[token[:1] for token in sentence] for sentence in wanted]
+    predict(inputs[:1])
+    began = time.perf_counter()
+    found = predict(inputs)
+    test_s = time.perf_counter() - began
+    tokens = sum(map(len, inputs))
+    return {
+        "system": system,
+        "train_s": train_s,
+        "cpu_s": cpu_s,
+        "test_s": test_s,
+        "tokens_per_s": tokens / test_s,
+        "peak_mb": peak_mb(),
+        "model_bytes": size,
+        **joint.scores([[token[1:3] for token in sentence] for sentence in wanted], found),
+    }
+
+
+# --------------------------------------------------------------------------- all of them
+
+
+def run(files: Files, few: Path, work: Path, results: Path, say: Callable[[str], None]) -> Path:
+    """Measure all systems one after the other, keep joint.json and write joint.md; its path."""
+    chosen = measure.load(Path("experiments", "results", "chosen.json")) or {}
+    entry = chosen.get("table2", {}).get(f"LaSOa_{BEAM}, rich, no resources", {})
+    epochs = entry.get("settings", {}).get("epochs", EPOCHS)
+    rows: list[Row] = []
+    for system in SYSTEMS:
+        say(f"{system}: begins")
+        job = {"system": system, "train": files.train, "test": files.test, "few": few}
+        one = measure.Processes(work).run("benchmarks.joint", {**job, "epochs": epochs})
+        own = {"epochs": epochs if system == LASO else EPOCHS, "machine": measure.machine()}
+        packages = ("laso", "numba", "numpy", "python-crfsuite")
+        rows.append({**one, **own, "versions": measure.versions(packages)})
+        measure.save(results / "joint.json", rows)
+        say(f"{system}: joint {one['joint_acc']:.2f}, train {one['train_s']:.1f} s")
+    path = results / "joint.md"
+    path.write_text(report(rows), encoding="utf-8")
+    return path
+
+
+def report(rows: list[Row]) -> str:
+    """The text of joint.md."""
+    ours = next(row for row in rows if row["system"] == LASO)
+    lines = [
+        [
+            row["system"],
+            str(row["epochs"]),
+            *(f"{row[name]:.2f}" for name in SCORES),
+            f"{row['train_s']:.1f}",
+            f"{row['train_s'] / ours['train_s']:.1f}",
+            f"{row['tokens_per_s']:,.0f}",
+            f"{ours['tokens_per_s'] / row['tokens_per_s']:.1f}",
+            f"{row['peak_mb']:,.0f}",
+            f"{row['model_bytes'] / 1e6:.1f}",
+        ]
+        for row in rows
+    ]
+    head = ["system", "passes", "tag", "chunk", "joint", "F", "train s", "laso is faster by"]
+    head += ["tokens/s", "laso is faster by", "peak MB", "model MB"]
+    parts = ["# Joint tagging and chunking against python-crfsuite", NOTES]
+    return "\n\n".join([*parts, table(head, lines, left=1)]) + "\n"
+
+
+NOTES = """\
+Made by `python -m benchmarks joint` on CoNLL-2000, from words alone, without outside resources.
+Each system once, in a fresh process with one thread; training is from reading the file to the model
+saved, decoding from raw words to labels."""
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
