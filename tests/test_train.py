@@ -439,13 +439,18 @@ def test_a_killed_stream_goes_on_to_the_same_model(laso, folder):
     assert (folder / "two.laso").read_bytes() == (folder / "whole.laso").read_bytes()
 
 
-def test_errors_of_a_stream_name_file_and_line(laso, folder):
+def test_errors_of_a_stream_name_file_and_line(laso, folder, monkeypatch):
+    monkeypatch.setattr("laso.estimators.store.SOME", 2)
     assert laso("train", "-", "--store", "encoded").code == 2
     write_columns("odd.txt", [*SMALL[:3], [("a", "b", "X-y")]])
-    shown = laso("train", "odd.txt", "--task", "chunk", "--store", "encoded", "--held-out", "0")
     line = sum(len(s) + 1 for s in SMALL[:3]) + 1
-    assert shown.code == 3
-    assert shown.err.startswith(f"laso: odd.txt:{line}: found the tag 'X-y'")
+    for part in ("0", "0.3"):  # the sentences that are learned from are others then
+        for where in ((), ("--store", "encoded")):
+            shown = laso("train", "odd.txt", "--task", "chunk", *where, "--held-out", part)
+            assert shown.code == 3
+            assert shown.err.startswith(f"laso: odd.txt:{line}: found the tag 'X-y'")
+    shown = laso("train", "train.txt", "--model", "nowhere/m.laso")
+    assert (shown.code, shown.err) == (5, "laso: nowhere: no such file or directory\n")
 
 
 def test_class_weights_are_told(laso, folder):

@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 import typer
 
 from laso.cli.settings import Settings
-from laso.data.columns import Block
+from laso.data.columns import Block, counted
 from laso.data.formats import CONLLU, Format, Layout, guessed, usual_layout
 from laso.errors import BadData, LasoError
 
@@ -35,6 +35,7 @@ class Sentences:
     layout: Layout
     blocks: Sequence[Block]
     files: list[tuple[str, int]]  # the name of each file and how many blocks it has
+    numbers: Sequence[int] | None = None  # of the blocks among those of the files, if not all
 
     @property
     def tokens(self) -> list[Any]:
@@ -62,20 +63,25 @@ class Sentences:
         return ((self.layout.tokens(block), self.layout.answers(block)) for block in self.blocks)
 
     def parted(self, chosen: Sequence[int]) -> tuple[Sentences, Sentences]:
-        """All but some of them, and those; their places are told by the files of all."""
+        """All but some of them, and those."""
         out = frozenset(chosen)
+        kept = [i for i in range(len(self.blocks)) if i not in out]
         some = [block for i, block in enumerate(self.blocks) if i in out]
         rest: Sequence[Block]
         if isinstance(self.blocks, OnDisk):
             rest = replace(self.blocks, left_out=out)
         else:
             rest = [block for i, block in enumerate(self.blocks) if i not in out]
-        return replace(self, blocks=rest, files=[]), replace(self, blocks=some, files=[])
+        return replace(self, blocks=rest, numbers=kept), replace(
+            self, blocks=some, numbers=sorted(out)
+        )
 
     def place(self, sentence: int, token: int | None) -> str:
         """File and line of a sentence and token, counted from 1."""
         block = self.blocks[sentence - 1]
         line = block.places[token - 1] if token is not None else min(block.lines)
+        if self.numbers is not None:
+            sentence = self.numbers[sentence - 1] + 1
         for name, n in self.files:
             if sentence <= n:
                 return f"{name}:{line}"
@@ -273,7 +279,7 @@ def layout_for(names: Sequence[str], trained: Layout, form: Format, place: str) 
     if found is None:
         inputs = ", ".join(trained.inputs)
         raise BadData(
-            f"{place}: found {len(names)} columns ({', '.join(names)}), expected the "
+            f"{place}: found {counted(len(names))} ({', '.join(names)}), expected the "
             f"{len(trained.inputs)} inputs of the model ({inputs})"
             + (f", or {trained.width} columns as it was trained with" if trained.labels else "")
         )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from errno import ENOENT
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -127,6 +129,8 @@ def run(
     if store is not None and STDIN in files:
         raise typer.BadParameter("--store reads files more than once: expected none that is -")
     path = model or Path(name_for(files[0]))
+    if not path.parent.is_dir():  # not after hours of learning
+        raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(path.parent))
     errors = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
     try:
         job = planned(read(files, said, on_disk=store is not None), said)

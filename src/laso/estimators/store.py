@@ -6,8 +6,10 @@ The sentences are read twice, first for their labels. What is learned is the sam
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -16,7 +18,7 @@ import numpy as np
 
 from laso.data.columns import read_blocks
 from laso.engine.layout import Array, Corpus
-from laso.errors import BadData
+from laso.errors import BadData, LasoError
 from laso.estimators.weights import BALANCED, weighed
 from laso.features.inputs import Features
 
@@ -63,7 +65,8 @@ def stored(
         for data, answers in _read(model, source):
             if anew:
                 encoder.grow(data)
-            corpus = model._corpus(data, answers)
+            with counted_after(sum(map(len, lengths))):
+                corpus = model._corpus(data, answers)
             plain = encoder.spec_for(int(data.lengths.max(initial=1)), None)
             if len(corpus.spec) != len(plain):
                 raise BadData("found unknown labels that constraints narrow: expected all known")
@@ -107,10 +110,27 @@ def stored(
 
 
 def _read(model: SequenceEstimator, source: Source) -> Iterator[tuple[Any, Any]]:
+    before = 0
     for piece in pieces(source):
         pairs = all(isinstance(each, tuple) and len(each) == 2 for each in piece)
         X, y = ([x for x, _ in piece], [y for _, y in piece]) if pairs else (piece, None)
-        yield model._read(X, y)
+        with counted_after(before):
+            read = model._read(X, y)
+        yield read
+        before += len(piece)
+
+
+@contextmanager
+def counted_after(before: int) -> Iterator[None]:
+    """Errors about a sentence of a piece name its number among all."""
+    try:
+        yield
+    except (LasoError, ValueError) as error:
+        found = re.match(r"sentence (\d+)", str(error))
+        if found is None or not before:
+            raise
+        text = f"sentence {before + int(found[1])}{str(error)[found.end() :]}"
+        raise type(error)(text) from error
 
 
 def _look(model: SequenceEstimator, source: Source) -> None:
