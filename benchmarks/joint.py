@@ -125,7 +125,7 @@ def two_taggers(train: list[Sentence], work: Path) -> tuple[Any, int]:
     chunk = crf.fit("chunks", given, ([token[2] for token in s] for s in train))
 
     def predict(sentences: list[Sentence]) -> list[Tokens]:
-        found = []
+        found: list[Tokens] = []
         for sentence in sentences:
             features = word_features(sentence)
             tags = tag(features)

@@ -43,6 +43,7 @@ class Laso:
         "beam 3": {"queue": 3, **BEAM},
         "beam 3, short": {"queue": 3, **BEAM, "update": UPDATES[1], "epochs": 4},
         "beam 5": {"queue": 5, **BEAM},
+        "beam 5, short": {"queue": 5, **BEAM, "update": UPDATES[1], "epochs": 4},
         "exact perceptron": {"queue": "exact", "update": "perceptron", "epochs": 6},
         "exact likelihood": {"queue": "exact", "update": "likelihood", "epochs": 5},
     }
@@ -51,6 +52,7 @@ class Laso:
         "beam 3": BEAM_GRID,
         "beam 3, short": {"epochs": [3, 4, 5]},
         "beam 5": BEAM_GRID,
+        "beam 5, short": {"epochs": [3, 4, 5]},
         "exact perceptron": {"update": [UPDATES[0], UPDATES[4]], "epochs": [4, 6, 8, 10]},
         "exact likelihood": {
             "rate": [0.5, 0.2],

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from laso import alma, bounds
-from laso.data import load_bundled
+from laso.data import Sentence, load_bundled
 from laso.engine.machine import as_names
 from laso.engine.reference import Reference, input_of, output_of
 from laso.experiments import corpus, ewt, joint, table2, table3, theorem4, updates, worker
@@ -175,7 +175,8 @@ def test_trees_are_read_as_words_and_three_layers(tmp_path):
 
 
 def test_layers_together_and_in_turn_are_scored_alike(tmp_path):
-    sentences = [[(w, p, c, p[0]) for w, p, c in s] for s in load_bundled()[0][:40]]
+    some = load_bundled()[0][:40]
+    sentences: list[Sentence] = [[(w, p, c, p[0]) for w, p, c in s] for s in some]
     files = corpus.written(tmp_path, "some", sentences, sentences[:10])
     for row in ("together, beam 1", "one after the other, beam 1"):
         given = worker.parameters({**ewt.ROWS[row].settings, "epochs": 2})

@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numba
 import numpy as np
 from numba import types as of
+from numba._dynfunc import make_function
 from numba.core import compiler
+from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import NumbaError
 from numba.core.registry import cpu_target
@@ -200,19 +202,57 @@ def object_code(entry: Any, arguments: tuple[Any, ...]) -> tuple[str, bytes]:
     flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
     flags.error_model = "numpy"
     with global_compiler_lock:
-        made = compiler.compile_extra(
-            cpu_target.typing_context,
-            cpu_target.target_context,
-            space["start"],
-            args=(of.CPointer(of.int64),),
-            return_type=of.none,
-            flags=flags,
-            locals={},
-        )
+        with _only_linked():
+            made = compiler.compile_extra(
+                cpu_target.typing_context,
+                cpu_target.target_context,
+                space["start"],
+                args=(of.CPointer(of.int64),),
+                return_type=of.none,
+                flags=flags,
+                locals={},
+            )
         made.library.enable_object_caching()
+        # Numba optimises twice, first in search of reference counts to remove: there are none.
+        made.library._optimize_final_module = lambda: _optimise(made.library)
         made.library.finalize()
     _, _, (code, _) = made.library.serialize_using_object_code()
     return made.fndesc.llvm_func_name, code
+
+
+@contextlib.contextmanager
+def _only_linked() -> Iterator[None]:
+    """Meanwhile Numba neither optimises functions as a whole nor makes machine code of them.
+
+    All of them become part of one, which is optimised when it is complete. To do so with each part
+    before takes as long again, and what comes out is slower.
+    """
+
+    def finished(library: Any) -> None:
+        library._finalized = True
+
+    def handle(library: Any, function: Any, environment: Any) -> Any:
+        """What Numba knows a function by; it cannot be called."""
+        name = function.qualname
+        return make_function(function.lookup_module(), name, "", 0, environment, (library,))
+
+    context = cpu_target.target_context
+    changed = {"_optimize_final_module": lambda _: None, "_finalize_final_module": finished}
+    before = {name: getattr(JITCodeLibrary, name) for name in changed}
+    for name, function in changed.items():
+        setattr(JITCodeLibrary, name, function)
+    context.get_executable = handle
+    try:
+        yield
+    finally:
+        for name, function in before.items():
+            setattr(JITCodeLibrary, name, function)
+        del context.get_executable
+
+
+def _optimise(library: Any) -> None:
+    passes, builder = library._codegen._module_pass_manager()
+    passes.run(library._final_module, builder)
 
 
 def explained(problem: type[CompiledProblem], engine: Engine, error: NumbaError) -> str:

@@ -660,8 +660,11 @@ def learn_one(x, y, table, run, options):
             if options.strategy == EARLY:
                 return DONE
             for i in range(n_sibs):
-                rescore(x, table, run, run.scratch[SIBS, i])
-                enqueue(run, options, run.scratch[SIBS, i])
+                node = run.scratch[SIBS, i]
+                run.reals[node, SCORE] = run.reals[node, G] - table.reals[MARGIN]
+                if n_sibs > 1:  # else all that follows has this one path before it
+                    rescore(x, table, run, node)
+                enqueue(run, options, node)
         else:
             if goal:
                 run.meta[PENDING] = -1
