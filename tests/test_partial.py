@@ -83,7 +83,7 @@ def chunker(request):
     return request.param, model.fit([["w"] * 8], converted(tags, request.param))
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
+@settings(deadline=None, derandomize=True, max_examples=30)
 @given(data=st.data())
 def test_the_good_outputs_are_the_completions(chunker, data):
     scheme, model = chunker
