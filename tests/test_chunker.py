@@ -96,7 +96,7 @@ def test_a_change_of_label_inside_a_chunk_begins_another():
     assert converted([["B-x", "I-y", "I-y", "I-x"]], "IOBES") == [["S-x", "B-y", "E-y", "S-x"]]
 
 
-@pytest.mark.parametrize("tag", ["X-x", "B-", "b-x", "", "B-O", None, 3])
+@pytest.mark.parametrize("tag", ["X-x", "B-", "b-x", "", "B-O", 3])
 def test_tags_that_are_none(tag):
     with pytest.raises(BadData, match="sentence 2, token 1: found the tag"):
         small().fit([["a"], ["b"]], [["O"], [tag]])

@@ -10,8 +10,10 @@ from laso import Chunker, Tagger, beam, bounded_best_first, exact, load_model
 from laso.calibration import reliability
 from laso.data import load_bundled, write_columns
 from laso.engine.reference import input_of
+from laso.estimators.chunk_confidence import inside
 from laso.explanation import Steps
 from laso.features.inputs import read_input
+from laso.features.schemes import converted
 
 TRAIN, TEST = load_bundled()
 LITTLE = ["w[0]", "pos[0]", "label[-1]"]
@@ -65,6 +67,41 @@ def test_probabilities_are_those_of_all_outputs(queue, temperature, data):
             assert part.probability == pytest.approx(true, rel=1e-3)
             assert (part.start, part.end) == (i, i + 1)
         assert found.answer == [part.label for part in found.parts]
+
+
+@pytest.mark.parametrize("constraints", [None, "BIO"])
+@pytest.mark.parametrize("queue", [exact(), beam(1000)], ids=["lattice", "beam"])
+@pytest.mark.parametrize("scheme", ["BIO", "IOB1", "IOBES"])
+def test_whole_chunks_are_as_probable_as_all_outputs_that_have_them(queue, scheme, constraints):
+    if constraints and scheme != constraints:
+        return
+    kinds = {"B-NP": "B-N", "I-NP": "I-N"}
+    bio = [[kinds.get(t, "O") for _, _, t in s] for s in TRAIN[:60]]
+    words = [[token[:2] for token in s] for s in TRAIN[:60]]
+    model = Tagger(templates=LITTLE, queue=queue, epochs=1, constraints=constraints)
+    model.fit(words, converted(bio, scheme))
+    model.notes_["temperature"] = 20.0  # so that much is possible
+    seen = set()
+    for sentence, found in zip(SHORT, model.predict_confidence(SHORT, chunks=True), strict=True):
+        outputs = all_outputs(model, sentence)
+        shares = np.exp(np.array([score for score, _ in outputs]) / 20.0)
+        shares /= shares.sum()
+        chunks = [inside([model.classes_[label] for _, label in path]) for _, path in outputs]
+        assert found.answer == [model.classes_[label] for _, label in outputs[0][1]]
+        assert [part[:3] for part in found.parts] == chunks[0]
+        for part in found.parts:
+            true = sum(p for p, some in zip(shares, chunks, strict=True) if part[:3] in some)
+            assert part.probability == pytest.approx(true, rel=1e-3)
+            seen.add(part.end - part.start)
+    assert len(seen) > 1
+
+
+def test_chunks_of_a_chunker_are_its_parts():
+    model = Chunker(features="paper", epochs=1).fit(TRAIN[:60])
+    for one, all_parts in zip(
+        model.predict_confidence(SHORT, chunks=True), model.predict_confidence(SHORT), strict=True
+    ):
+        assert one.parts == [part for part in all_parts.parts if part.label != "O"]
 
 
 def test_the_n_best_of_a_beam_are_those_of_all_if_it_holds_them(data):

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import http.server
 import json
+import re
 import threading
 from typing import Any, ClassVar
 
@@ -148,12 +149,25 @@ def test_the_command_gets_lists_and_finds(laso, home, tmp_path, monkeypatch):
 def test_what_cannot_be_got_says_how(laso, tmp_path, monkeypatch):
     monkeypatch.setenv("LASO_CACHE", str(tmp_path))
     monkeypatch.delenv("LASO_DATA", raising=False)
-    shown = laso("data", "get", "conll2002")
+    shown = laso("data", "get", "litbank_coref")
     assert shown.code == 5
-    assert CORPORA["conll2002"].home in shown.err
+    assert CORPORA["litbank_coref"].home in shown.err
     assert "laso data get conll2000" in laso("data", "path", "conll2000").err
     for wrong in (["what"], ["get"], ["get", "what"], ["path"]):
         assert laso("data", *wrong).code == 2
+
+
+def test_every_entry_says_where_from_and_how_to_check():
+    for entry in CORPORA.values():
+        assert entry.home.startswith("https://")
+        assert entry.licence
+        assert entry.what
+        for file in entry.files:
+            assert re.fullmatch("[0-9a-f]{64}", file.sha256)
+            assert file.bytes > 0
+            assert file.url.startswith("https://")
+        assert len({file.name for file in entry.files}) == len(entry.files)
+    assert [name for name, entry in CORPORA.items() if not entry.can_be_got] == ["litbank_coref"]
 
 
 def test_the_registry_is_that_of_the_corpora_there():

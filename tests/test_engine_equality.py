@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from laso import Unreachable, beam, perceptron, search, standard
 from laso.engine.layout import TICKS
 from laso.engine.machine import averaged
 from laso.engine.reference import Reference, input_of, output_of
+from laso.estimators.weights import costed
 from tests.engine_inputs import INSIDE, TASKS, Segmenting, Task, corpus_of, tagging_corpora
 from tests.engine_twins import (
     QUEUES,
@@ -66,6 +68,26 @@ def test_every_queue_update_weighting_and_strategy(task: Task, queue: str, strat
 @given(JOINT.corpora, st.sampled_from(some_of_each(JOINT)))
 def test_groups_that_rest_on_others(corpus, choice):
     Twins(JOINT, corpus, *choice, tolerance=JOINT.tolerance).compare()
+
+
+@pytest.mark.parametrize("task", TASKS, ids=str)
+def test_steps_as_long_as_the_loss(task: Task):
+    @few(60)
+    @given(
+        task.corpora,
+        st.sampled_from(some_of_each(task)),
+        st.lists(st.sampled_from([0.25, 1.0, 3.0]), min_size=9, max_size=9),
+    )
+    def same(corpus, choice, weights):
+        queue, rule, strategy = choice
+        if task.problem.costs >= 0:
+            labels = list("abcdefghi")[: task.n_labels]
+            costs = dict(zip(labels, weights, strict=False))
+            corpus = costed(corpus, task.problem.costs, labels, costs)
+        by_loss = replace(rule, by_loss=True)
+        Twins(task, corpus, queue, by_loss, strategy, tolerance=1e-9).compare()
+
+    same()
 
 
 @pytest.mark.parametrize("task", TASKS, ids=str)

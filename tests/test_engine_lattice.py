@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from laso.engine.passes import Plan, Training
 from laso.engine.problem import CompiledProblem
 from laso.engine.reference import Reference, exact_queue, input_of, output_of
 from laso.errors import LasoError, SearchFailed, Unreachable
+from laso.estimators.weights import costed
 from laso.learn import standard
 from laso.search import search
 from laso.tasks.tagging import LABEL_ATOM, Constraints, Tagging, make_spec
@@ -454,11 +456,15 @@ def test_threads_change_nothing():
 
 
 @quick
-@given(tagging_corpora() | segment_corpora(stops=0), st.integers(0, 2))
-def test_exact_learning_is_the_standard_strategy_with_the_exact_queue(drawn, number):
+@given(tagging_corpora() | segment_corpora(stops=0), st.integers(0, 2), st.booleans())
+def test_exact_learning_is_the_standard_strategy_with_the_exact_queue(drawn, number, by_loss):
     problem, corpus = drawn
+    if problem is Tagging:
+        corpus = costly(corpus)
     # Without a margin; with one the queue joins good and bad paths and is not exact.
-    rule = [perceptron(), alma(alpha=1.0), passive_aggressive(margin=0.0)][number]
+    rule = [perceptron, partial(alma, alpha=1.0), partial(passive_aggressive, margin=0.0)][number](
+        by_loss=by_loss
+    )
     machine = ExactMachine(problem, rule)
     order = np.tile(all_of(corpus), 4)
     table = empty(machine)
@@ -474,6 +480,11 @@ def test_exact_learning_is_the_standard_strategy_with_the_exact_queue(drawn, num
     assert (table.ints[at.GENERATION], wrong) == (w.k, errors)
     assert same(as_names(table), w.weights)
     assert same(as_names(averaged(table)), w.averaged().weights)
+
+
+def costly(corpus):
+    """Labels cost differently much to miss."""
+    return costed(corpus, Tagging.costs, "abc", {"a": 0.5, "c": 4.0})
 
 
 @pytest.mark.parametrize("order", [1, 2])
@@ -642,6 +653,38 @@ def test_the_gradient_is_that_of_the_likelihood(data, drawn):
         for name, value in change.items():
             total[name] = total.get(name, 0.0) + value
     assert same(as_names(table._replace(v=_rows_like(table, slopes))), total)
+
+
+@settings(quick, max_examples=10)
+@given(st.data(), st.lists(st.integers(0, N_LABELS - 1), min_size=1, max_size=4))
+def test_the_likelihood_by_loss_makes_paths_heavier_that_leave_the_good_one(data, y):
+    corpus = costly(corpus_of([[i % 2 for i in range(len(y))]], [y], tagging_spec(1)))
+    found, keys = features_of(Tagging, corpus)
+    w = weights(data.draw, keys, real)
+    machine, order, table = ExactMachine(Tagging, adagrad(by_loss=True)), np.array([0]), table_of(w)
+    logs, slopes = machine.slope(corpus, order, table)
+    costs, totals, phis = [0.5, 1.0, 4.0], [], []
+    for path in found[0]:
+        labels = [label for _, label in path.operators]
+        left = [
+            math.log(costs[y[i]])
+            for i in range(len(y))
+            if labels[i] != y[i] and (i == 0 or labels[i - 1] == y[i - 1])
+        ]
+        totals.append(path.score(w) + sum(left))
+        phis.append(path.phi)
+    (good,) = [path for path in found[0] if path.good]
+    assert logs == pytest.approx([good.score(w) - log_sum(totals)])
+    expected = dict(good.phi)
+    for total, phi in zip(totals, phis, strict=True):
+        for name, value in phi.items():
+            p = math.exp(total - log_sum(totals))
+            expected[name] = expected.get(name, 0.0) - p * value
+    assert same(as_names(table._replace(v=_rows_like(table, slopes))), expected)
+    # The probability that users see is that of the model, whatever it was learned by.
+    assert machine.log_likelihood(corpus, order, table) == pytest.approx(
+        ExactMachine(Tagging).log_likelihood(corpus, order, table)
+    )
 
 
 def _rows_like(table, values):
@@ -960,7 +1003,7 @@ def test_names_of_the_lattice_do_not_hide_those_of_the_kernels():
         for name in {*ours} & {*theirs}
         if not name.startswith("__") and ours[name] is not theirs[name]
     }
-    assert hidden <= {"combine", "_"}
+    assert hidden <= {"combine", "severity", "_"}
     assert set(lattice.INLINE) <= set(ours)
     assert set(compiled(Tagging, exact=True).entries) == set(lattice.ENTRY_POINTS)
 

@@ -26,6 +26,7 @@ from laso import (
 from laso.data import load_bundled
 from laso.engine.machine import as_names
 from laso.engine.reference import Reference, input_of
+from laso.estimators import Checkpoint
 from laso.examples.tagging import Tagging as Example
 from laso.features import CHUNKING
 from laso.features.inputs import read_input
@@ -269,6 +270,31 @@ def test_lbfgs_goes_on_to_the_same_maximum():
     short.set_params(update=update).resume(FEW[:10], epochs=200)
     found, wanted = weights(short), weights(whole)
     assert all(found.get(k, 0.0) == pytest.approx(v, abs=1e-3) for k, v in wanted.items())
+
+
+def test_a_killed_lbfgs_goes_on_to_the_same_maximum(tmp_path):
+    update = lbfgs(tolerance=1e-6, variance=1.0)
+    tagger = Tagger(templates=["w[0]", "label[-1]"], queue=exact(), update=update, dtype="float64")
+    whole = clone(tagger).fit(FEW[:10])
+
+    class Killed(Exception):
+        pass
+
+    def killed(report):
+        if report.epoch == 4:
+            raise Killed
+
+    path = tmp_path / "checkpoint"
+    with pytest.raises(Killed):
+        clone(tagger).fit(FEW[:10], progress=killed, checkpoint=Checkpoint(path, seconds=0))
+    part = Tagger.load(path)
+    assert part.n_iter_ == 3
+    assert part.predict(WORDS)  # it is a model already
+    part.resume(FEW[:10], epochs=200)
+    assert part.converged_
+    found, wanted = weights(part), weights(whole)
+    assert all(found.get(k, 0.0) == pytest.approx(v, abs=1e-3) for k, v in wanted.items())
+    assert part.predict(FEW[:10]) == whole.predict(FEW[:10])
 
 
 # Errors

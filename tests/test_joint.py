@@ -225,8 +225,8 @@ def test_data_that_make_no_sense_are_refused():
         tagger().fit([[("a", "x")]])
     with pytest.raises(BadData, match=r"sentence 1, token 1: found \('x',\), expected 2 labels"):
         tagger().fit([["a"]], [[("x",)]])
-    with pytest.raises(BadData, match="found None for chunk, expected a label of each layer"):
-        tagger().fit([["a", "b"]], [[("x", "O"), ("x", None)]])
+    with pytest.raises(BadData, match="found no label that is known"):
+        tagger().fit([["a", "b"]], [[(None, None), (None, None)]])
     with pytest.raises(BadData, match="found tokens with features of their own"):
         tagger().fit([[{"a": 1.0}]], [[("x", "O")]])
 

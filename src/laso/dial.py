@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from laso.evaluation import evaluated
+from laso.features.layers import BETWEEN
 
 if TYPE_CHECKING:
     from laso.estimators import SequenceEstimator
@@ -35,11 +36,14 @@ def curve(
     label: str = "O",
     biases: Sequence[float] = BIASES,
 ) -> list[Point]:
-    """How good the model is with each bias for a label."""
+    """How good the model is with each bias for a label; of several layers, its own counts."""
     points = []
     for bias in biases:
-        result = evaluated(y, model.biased({label: bias}).predict(X))
-        counts = result.labels[label] if result.chunks is None else result.chunks
+        result, own = evaluated(y, model.biased({label: bias}).predict(X)), label
+        if result.layers:
+            layer, _, own = label.partition(BETWEEN)
+            result = result.layers[list(model.get_params()["layers"]).index(layer)]
+        counts = result.labels[own] if result.chunks is None else result.chunks
         points.append(Point(bias, counts.precision, counts.recall, counts.f))
     return points
 

@@ -22,6 +22,11 @@ def are_chunks(labels: Iterable[Any]) -> bool:
     return all(isinstance(k, str) and CHUNK_LABEL.fullmatch(k) for k in kinds) and kinds != {"O"}
 
 
+def is_known(label: Any) -> bool:
+    """Is a label known, in all layers if it has several?"""
+    return label is not None and not (isinstance(label, tuple) and None in label)
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """The labels found beside those wanted, in per cent; ``chunks`` is None for other labels."""
@@ -84,7 +89,7 @@ class Evaluation:
 def evaluated(wanted: Sequence[Sequence[Any]], found: Sequence[Sequence[Any]]) -> Evaluation:
     """Compare labels; those that are not known (None) are passed over."""
     pairs = [
-        [(w, f) for w, f in zip(ws, fs, strict=True) if w is not None]
+        [(w, f) for w, f in zip(ws, fs, strict=True) if is_known(w)]
         for ws, fs in zip(wanted, found, strict=True)
     ]
     table = Counter(pair for sentence in pairs for pair in sentence)
@@ -96,7 +101,7 @@ def evaluated(wanted: Sequence[Sequence[Any]], found: Sequence[Sequence[Any]]) -
         n_found[f] += n
     names = sorted(n_wanted | n_found)
     wrong = [(str(w), str(f), n) for (w, f), n in table.items() if w != f]
-    known = all(w is not None for ws in wanted for w in ws)
+    known = all(is_known(w) for ws in wanted for w in ws)
     return Evaluation(
         sentences=len(pairs),
         tokens=table.total(),

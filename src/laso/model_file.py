@@ -427,6 +427,8 @@ def described(thing: Any) -> Any:
         return {"make": _name(thing.func), "with": _each(thing.keywords)}
     if is_dataclass(thing) and not isinstance(thing, type):
         given = {each.name: getattr(thing, each.name) for each in fields(thing)}
+        if not given.get("by_loss", True):
+            del given["by_loss"]  # as in older files
         return {"make": _name(type(thing)), "with": _each(given)}
     return {"name": _name(thing)}
 

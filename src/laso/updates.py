@@ -43,16 +43,26 @@ def worst(sibs: Sequence[Node], nodes: Sequence[Node]) -> list[Term]:
     return [(max(sibs, key=_score), 1.0), (max(bad, key=_score), -1.0)]
 
 
+def severity(terms: Sequence[Term]) -> float:
+    """The mean loss of the bad nodes of an update, by how much each counts; 1 without any."""
+    bad = [(node.loss, weight) for node, weight in terms if weight < 0.0 and not node.good]
+    mass = sum(weight for _, weight in bad)
+    return sum(loss * weight for loss, weight in bad) / mass if mass else 1.0
+
+
 @dataclass(frozen=True, kw_only=True)
 class Perceptron:
     """w <- w + Delta (Eq. 2).
 
     ``margin`` down-weights y-good nodes by a constant while learning; the paper has none here.
+    ``by_loss``, here and in the other rules, makes the step of an update longer by the loss of the
+    bad nodes (see ``severity``), so that what costs more is unlearned faster.
     """
 
     weighting: Weighting = uniform
     kernel: Kernel | None = None
     margin: float = 0.0
+    by_loss: bool = False
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.margin < math.inf:
@@ -64,7 +74,8 @@ class Perceptron:
     def __call__(
         self, w: WeightVector, x: Any, sibs: Sequence[Node], nodes: Sequence[Node]
     ) -> WeightVector:
-        w.add(w.combine(self.weighting(sibs, nodes)), 1.0)
+        terms = self.weighting(sibs, nodes)
+        w.add(w.combine(terms), severity(terms) if self.by_loss else 1.0)
         w.k += 1
         return w
 
@@ -86,6 +97,7 @@ class Alma:
     normalize_always: bool = False
     weighting: Weighting = uniform
     kernel: Kernel | None = None
+    by_loss: bool = False
 
     def __post_init__(self) -> None:
         if not 0.0 < self.alpha <= 1.0:
@@ -115,12 +127,14 @@ class Alma:
     def __call__(
         self, w: WeightVector, x: Any, sibs: Sequence[Node], nodes: Sequence[Node]
     ) -> WeightVector:
-        delta = w.combine(self.weighting(sibs, nodes))
+        terms = self.weighting(sibs, nodes)
+        delta = w.combine(terms)
         size = w.size(delta)
         if not self.normalize_always:
             size = max(1.0, size)
         if size > 0.0:
-            w.add(delta, self.C / math.sqrt((self.p - 1.0) * w.k) / size)
+            rate = self.C * severity(terms) if self.by_loss else self.C
+            w.add(delta, rate / math.sqrt((self.p - 1.0) * w.k) / size)
             w.project()
         w.k += 1
         w.margin = self.margin(w.k)
@@ -138,6 +152,7 @@ class PassiveAggressive:
     weighting: Weighting = worst
     kernel: Kernel | None = None
     margin: float = 1.0
+    by_loss: bool = False
 
     def __post_init__(self) -> None:
         if not (self.C > 0.0 and 0.0 <= self.margin < math.inf):
@@ -149,11 +164,13 @@ class PassiveAggressive:
     def __call__(
         self, w: WeightVector, x: Any, sibs: Sequence[Node], nodes: Sequence[Node]
     ) -> WeightVector:
-        delta = w.combine(self.weighting(sibs, nodes))
+        terms = self.weighting(sibs, nodes)
+        delta = w.combine(terms)
         square = w.square(delta)
         hinge = self.margin - w.dot(delta)
         if square > 0.0 and hinge > TINY:
-            w.add(delta, min(self.C, hinge / square))
+            rate = self.C * severity(terms) if self.by_loss else self.C
+            w.add(delta, min(rate, hinge / square))
             w.k += 1
         return w
 
@@ -166,10 +183,12 @@ class Likelihood:
     """Climbs log p(y | x), paths weighted by exp(score): with exact search a random field.
 
     Only the compiled engine has it, with ``queue=exact()``. ``variance`` is that of the Gaussian
-    prior on each weight (``math.inf``: none).
+    prior on each weight (``math.inf``: none). ``by_loss`` makes a path as many times heavier as its
+    steps off the good paths cost (softmax-margin, Gimpel & Smith 2010, with costs log loss).
     """
 
     variance: float = 10.0
+    by_loss: bool = False
 
     def __post_init__(self) -> None:
         if not self.variance > 0.0:

@@ -61,6 +61,13 @@ CODES: dict[type[Exception], int] = {BadModel: 4, MissingData: 5, OSError: 5}
 DATA: tuple[type[Exception], ...] = (BadData, BadFeature, BadTemplate, Unreachable)
 
 
+def told(error: Exception) -> str:
+    """What is wrong; of files that cannot be read or written, their name comes first."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror[:1].lower()}{error.strerror[1:]}"
+    return str(error)
+
+
 def main() -> None:
     """Run the command line; errors are one line on stderr, and the exit code tells their kind."""
     try:
@@ -68,5 +75,5 @@ def main() -> None:
     except (LasoError, OSError) as error:
         codes = CODES | dict.fromkeys(DATA, 3)
         code = next((code for kind, code in codes.items() if isinstance(error, kind)), 1)
-        print(f"laso: {error}", file=sys.stderr)
+        print(f"laso: {told(error)}", file=sys.stderr)
         sys.exit(code)

@@ -9,12 +9,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import count, islice
 from typing import IO, TYPE_CHECKING, Any, cast
 
 import typer
 
 from laso.cli.settings import Settings
-from laso.data.columns import Block
+from laso.data.columns import Block, counted
 from laso.data.formats import CONLLU, Format, Layout, guessed, usual_layout
 from laso.errors import BadData, LasoError
 
@@ -32,8 +33,9 @@ class Sentences:
 
     form: Format
     layout: Layout
-    blocks: list[Block]
+    blocks: Sequence[Block]
     files: list[tuple[str, int]]  # the name of each file and how many blocks it has
+    numbers: Sequence[int] | None = None  # of the blocks among those of the files, if not all
 
     @property
     def tokens(self) -> list[Any]:
@@ -56,14 +58,30 @@ class Sentences:
         )
         return {"inputs": inputs, "labels": labels, "width": self.layout.width}
 
-    def some(self, chosen: Sequence[int]) -> Sentences:
-        """Some of them; their places are told by the files of all."""
-        return replace(self, blocks=[self.blocks[i] for i in chosen], files=[])
+    def pairs(self) -> Iterator[tuple[Any, Any]]:
+        """Tokens and answers of a sentence at a time."""
+        return ((self.layout.tokens(block), self.layout.answers(block)) for block in self.blocks)
+
+    def parted(self, chosen: Sequence[int]) -> tuple[Sentences, Sentences]:
+        """All but some of them, and those."""
+        out = frozenset(chosen)
+        kept = [i for i in range(len(self.blocks)) if i not in out]
+        some = [block for i, block in enumerate(self.blocks) if i in out]
+        rest: Sequence[Block]
+        if isinstance(self.blocks, OnDisk):
+            rest = replace(self.blocks, left_out=out)
+        else:
+            rest = [block for i, block in enumerate(self.blocks) if i not in out]
+        return replace(self, blocks=rest, numbers=kept), replace(
+            self, blocks=some, numbers=sorted(out)
+        )
 
     def place(self, sentence: int, token: int | None) -> str:
         """File and line of a sentence and token, counted from 1."""
         block = self.blocks[sentence - 1]
         line = block.places[token - 1] if token is not None else min(block.lines)
+        if self.numbers is not None:
+            sentence = self.numbers[sentence - 1] + 1
         for name, n in self.files:
             if sentence <= n:
                 return f"{name}:{line}"
@@ -81,6 +99,33 @@ class Sentences:
                 raise
             place = self.place(int(found[1]), None if found[2] is None else int(found[2]))
             raise type(error)(f"{place}: {str(error)[found.end() :]}") from error
+
+
+@dataclass(frozen=True)
+class OnDisk(Sequence[Block]):
+    """The blocks of files, read anew whenever they are asked for, one at a time."""
+
+    files: tuple[tuple[str, Format, int], ...]  # name, format, and how many blocks
+    left_out: frozenset[int] = frozenset()
+
+    def __len__(self) -> int:
+        return sum(n for _, _, n in self.files) - len(self.left_out)
+
+    def __iter__(self) -> Iterator[Block]:
+        numbers = count()
+        for name, form, _ in self.files:
+            with opened(name) as file:
+                for block in labelled(form, file):
+                    if next(numbers) not in self.left_out:
+                        yield block
+
+    def __getitem__(self, i: Any) -> Any:
+        return next(islice(self, i, None))  # for the place of an error: seldom
+
+
+def labelled(form: Format, file: IO[bytes]) -> Iterator[Block]:
+    """The blocks of a file that have tokens."""
+    return (block for block in form.blocks(file) if block.tokens)
 
 
 @contextmanager
@@ -117,41 +162,58 @@ def head_of(file: IO[bytes]) -> str:
     return whole.decode("utf-8", "replace")
 
 
-def read(files: Sequence[str], settings: Settings) -> Sentences:
-    """All sentences of files that have labels; all files have the same columns."""
-    found: Sentences | None = None
+def read(files: Sequence[str], settings: Settings, *, on_disk: bool = False) -> Sentences:
+    """All sentences of files that have labels; all files have the same columns.
+
+    If they are to stay ``on_disk``, they are looked through, and read again when they are needed.
+    """
+    first: Block | None = None
+    layout: Layout | None = None
+    kept: list[Block] = []
+    found: list[tuple[str, Format, int]] = []
     for name in files:
         where = name if name != STDIN else "<stdin>"
+        n = 0
         with opened(name) as file:
             form = settings.form(guessed(head_of(file), name))
-            blocks = [block for block in form.blocks(file) if block.tokens]
-        if not blocks:
+            for block in labelled(form, file):
+                if not n:
+                    if first is not None and block.names != first.names:
+                        raise BadData(
+                            f"{where}:{block.places[0]}: found the columns "
+                            f"{', '.join(block.names)}, expected {', '.join(first.names)} as in "
+                            f"{found[0][0]}"
+                        )
+                    place = f"{where}:{block.places[0]}"
+                    layout = layout_of(form, block.names, settings, place)
+                    first = first or block
+                assert layout is not None
+                check_columns(block, layout, where)
+                if not on_disk:
+                    kept.append(block)
+                n += 1
+        if not n:
             raise BadData(f"{where}:1: found no token, expected labelled sentences")
-        layout = layout_of(form, blocks, settings)
-        check_columns(blocks, layout, where)
-        if found is None:
-            found = Sentences(form, layout, blocks, [(where, len(blocks))])
-            continue
-        if blocks[0].names != found.blocks[0].names:
-            raise BadData(
-                f"{where}:{blocks[0].places[0]}: found the columns {', '.join(blocks[0].names)}, "
-                f"expected {', '.join(found.blocks[0].names)} as in {found.files[0][0]}"
-            )
-        found.blocks += blocks
-        found.files.append((where, len(blocks)))
-    assert found is not None
-    return found
+        found.append((where, form, n))
+    assert layout is not None
+    blocks = OnDisk(tuple(found)) if on_disk else kept
+    return Sentences(found[0][1], layout, blocks, [(where, n) for where, _, n in found])
 
 
-def layout_of(form: Format, blocks: list[Block], settings: Settings) -> Layout:
+def layout_of(form: Format, names: tuple[str, ...], settings: Settings, place: str) -> Layout:
     """Which columns are inputs and labels: as said, or the usual ones."""
     if form.kind == "text":
-        raise BadData("found plain text, expected labels to learn from or to compare with")
-    names = blocks[0].names
+        raise BadData(
+            f"{place}: found plain text, expected labels to learn from or to compare with"
+        )
+    if len(names) < 2:
+        raise BadData(f"{place}: found one column, expected inputs and a label behind them")
     usual = usual_layout(form, names)
     for name in (*(settings.inputs or ()), *(settings.label or ())):
         if name not in names:
-            raise typer.BadParameter(f"there is no column {name!r}: there is {', '.join(names)}")
+            raise typer.BadParameter(
+                f"there is no column {name!r} in {place}: there is {', '.join(names)}"
+            )
     labels = settings.label or usual.labels
     if settings.inputs is not None:
         inputs = settings.inputs
@@ -161,21 +223,20 @@ def layout_of(form: Format, blocks: list[Block], settings: Settings) -> Layout:
         inputs = tuple(name for name in names if name not in labels)
     if not inputs or set(inputs) & set(labels):
         raise BadData(
-            f"found the columns {', '.join(names)} with the label {', '.join(labels)}, "
-            "expected inputs beside it"
+            f"{place}: found the columns {', '.join(names)} with the label {', '.join(labels)} and "
+            f"the inputs {', '.join(inputs) or 'none'}, expected inputs that are no labels"
         )
     return Layout(inputs, labels, len(names))
 
 
-def check_columns(blocks: list[Block], layout: Layout, name: str) -> None:
+def check_columns(block: Block, layout: Layout, name: str) -> None:
     """JSON objects may lack what others have."""
-    for block in blocks:
-        if not layout.fits(block.names):
-            expected = ", ".join((*layout.inputs, *layout.labels))
-            raise BadData(
-                f"{name}:{min(block.lines)}: found the columns {', '.join(block.names)}, "
-                f"expected {expected}, each a list as long as that of the tokens"
-            )
+    if not layout.fits(block.names):
+        expected = ", ".join((*layout.inputs, *layout.labels))
+        raise BadData(
+            f"{name}:{min(block.lines)}: found the columns {', '.join(block.names)}, "
+            f"expected {expected}, each a list as long as that of the tokens"
+        )
 
 
 def remembered(model: SequenceEstimator) -> Layout:
@@ -218,7 +279,7 @@ def layout_for(names: Sequence[str], trained: Layout, form: Format, place: str) 
     if found is None:
         inputs = ", ".join(trained.inputs)
         raise BadData(
-            f"{place}: found {len(names)} columns ({', '.join(names)}), expected the "
+            f"{place}: found {counted(len(names))} ({', '.join(names)}), expected the "
             f"{len(trained.inputs)} inputs of the model ({inputs})"
             + (f", or {trained.width} columns as it was trained with" if trained.labels else "")
         )

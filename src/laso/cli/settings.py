@@ -141,6 +141,24 @@ def assignments(texts: Sequence[str]) -> dict[str, Any]:
     return found
 
 
+def class_weights(texts: Sequence[str]) -> dict[str, Any]:
+    """What ``--class-weight`` says, as a parameter."""
+    if not texts:
+        return {}
+    if texts == ["balanced"]:
+        return {"class_weight": "balanced"}
+    weights: dict[str, float] = {}
+    for text in texts:
+        label, _, weight = text.rpartition("=")
+        try:
+            weights[label] = float(weight)
+        except ValueError:
+            raise typer.BadParameter(
+                f"--class-weight {text}: expected balanced, or LABEL=WEIGHT"
+            ) from None
+    return {"class_weight": weights}
+
+
 # --------------------------------------------------------------------------- estimators
 
 
@@ -161,7 +179,7 @@ def made(text: str) -> Any:
     try:
         return value(ast.parse(text, mode="eval").body)
     except (SyntaxError, ValueError, TypeError) as error:
-        why = f" ({error})" if str(error) else ""
+        why = f" ({error})" if str(error) and "malformed node" not in str(error) else ""
         raise typer.BadParameter(
             f"found {text!r}, expected a number or a call of one of {', '.join(NAMES)}{why}"
         ) from None
@@ -191,7 +209,10 @@ def estimator(
     try:
         unknown = set(parameters) - set(cls._parameter_names())
         if unknown:
-            raise ValueError(f"{cls.__name__} has no parameter {', '.join(sorted(unknown))}")
+            raise ValueError(
+                f"{cls.__name__} has no parameter {', '.join(sorted(unknown))}; it has "
+                f"{', '.join(cls._parameter_names())}"
+            )
         model = cls(**parameters)
         model._check()
     except ValueError as error:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from errno import ENOENT
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -74,6 +76,16 @@ def run(
         list[str] | None,
         typer.Option("--set", help="A parameter of the estimator, as in queue=exact()."),
     ] = None,
+    class_weight: Annotated[
+        list[str] | None,
+        typer.Option(help="balanced, or LABEL=WEIGHT: what it costs to miss a label."),
+    ] = None,
+    store: Annotated[
+        Path | None,
+        typer.Option(
+            help="A folder to encode the sentences to, if they are more than memory holds."
+        ),
+    ] = None,
     config: Annotated[
         Path | None, typer.Option(help="A TOML file that says what these options say.")
     ] = None,
@@ -95,7 +107,7 @@ def run(
     from rich.console import Console
 
     from laso.cli import settings as told
-    from laso.cli.sentences import name_for, read
+    from laso.cli.sentences import STDIN, name_for, read
 
     said = told.checked(
         told.Settings(
@@ -111,13 +123,18 @@ def run(
             epochs=epochs,
             templates=templates,
             refit=refit,
-            set=told.assignments(sets or []),
+            set=told.assignments(sets or []) | told.class_weights(class_weight or []),
         )
     ).over(told.Settings() if config is None else told.read_config(config))
+    if store is not None and STDIN in files:
+        raise typer.BadParameter("--store reads files more than once: expected none that is -")
     path = model or Path(name_for(files[0]))
+    if not path.parent.is_dir():  # not after hours of learning
+        raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(path.parent))
     errors = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
     try:
-        job = planned(read(files, said), said)
+        job = planned(read(files, said, on_disk=store is not None), said)
+        job.store = store
         learned = learn(job, path, errors, fresh=fresh)
     except ValueError as error:  # about parameters; what is wrong with data is BadData
         raise typer.BadParameter(str(error)) from error
@@ -142,6 +159,7 @@ class Job:
     train: Sentences
     dev: Sentences | None
     resumed: bool = False
+    store: Path | None = None  # where data are encoded to, that are not to be in memory
 
     def estimator(self, epochs: int | None = None) -> SequenceEstimator:
         """The estimator to train; with so many epochs it learns to their end."""
@@ -162,12 +180,16 @@ class Job:
     def data(self) -> dict[str, Any]:
         """What the data were, for a run that goes on and for the model to remember."""
         crc = 0
-        for block in (*self.train.blocks, *(self.dev.blocks if self.dev else ())):
+        tokens = 0
+        for block in self.train.blocks:
+            crc = zlib.crc32("\n".join(block.lines.values()).encode(), crc)
+            tokens += len(block.tokens)
+        for block in self.dev.blocks if self.dev else ():
             crc = zlib.crc32("\n".join(block.lines.values()).encode(), crc)
         return {
             "files": [Path(name).name for name, _ in self.all.files],
             "sentences": len(self.train.blocks),
-            "tokens": sum(len(block.tokens) for block in self.train.blocks),
+            "tokens": tokens,
             "held out": len(self.dev.blocks) if self.dev else 0,
             "checksum": crc,
         }
@@ -180,6 +202,7 @@ def planned(sentences: Sentences, settings: Settings) -> Job:
     from laso.estimators.runs import held_out
 
     task = settings.task or guessed_task(sentences)
+    settings = fitting(settings, sentences)
     if settings.dev is not None:
         dev = read([settings.dev], replace(settings, label=None, inputs=None))
         if not all(sentences.layout.fits(block.names) for block in dev.blocks):
@@ -195,8 +218,19 @@ def planned(sentences: Sentences, settings: Settings) -> Job:
         chosen = held_out(n, fraction, seed)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
-    kept = sorted(set(range(n)) - set(chosen))
-    return Job(settings, task, sentences, sentences.some(kept), sentences.some(chosen))
+    return Job(settings, task, sentences, *sentences.parted(chosen))
+
+
+def fitting(settings: Settings, sentences: Sentences) -> Settings:
+    """Where labels are not known, a strategy that compares with the best of all that may be."""
+    from laso.evaluation import is_known
+
+    given = settings.set or {}
+    if {"strategy", "queue"} & set(given) or sentences.form.kind != "jsonl":
+        return settings
+    if all(is_known(label) for _, labels in sentences.pairs() for label in labels):
+        return settings
+    return replace(settings, set={**given, "strategy": "max_violation"})
 
 
 def guessed_task(sentences: Sentences) -> str:
@@ -208,7 +242,7 @@ def guessed_task(sentences: Sentences) -> str:
 
     if len(sentences.layout.labels) > 1:
         return "joint"
-    labels = {label for block in sentences.answers for label in block}
+    labels = {label for _, answers in sentences.pairs() for label in answers} - {None}
     block = sentences.blocks[0]
     words = all(isinstance(cell, str) for cell in block.tokens[0])
     return "chunk" if words and are_chunks(labels) else "tag"
@@ -224,18 +258,24 @@ def learn(job: Job, path: Path, errors: Console, *, fresh: bool) -> SequenceEsti
     earlier = None if fresh else unfinished(beside, model, data)
     job.resumed = earlier is not None
     checkpoint = Checkpoint(beside, notes={"data": data})
-    X, y = job.train.tokens, job.train.answers
     dev = None if job.dev is None else (job.dev.tokens, job.dev.answers)
     with job.train.located(), bar(errors) as progress:
+        how: dict[str, Any] = {"dev": dev, "progress": progress, "checkpoint": checkpoint}
         if earlier is not None:
             errors.print(f"going on after epoch {earlier.n_iter_} of a run that was cut short")
-            epochs, model = model.epochs, earlier
-            model.resume(X, y, epochs=epochs, dev=dev, progress=progress, checkpoint=checkpoint)
+            how["epochs"], model = model._epochs, earlier
+        if job.store is not None:
+            streamed = model.fit_stream if earlier is None else model.resume_stream
+            streamed(job.train.pairs, store=job.store, **how)
         else:
-            model.fit(X, y, dev=dev, progress=progress, checkpoint=checkpoint)
+            begin = model.fit if earlier is None else model.resume
+            begin(job.train.tokens, job.train.answers, **how)
         if job.settings.refit and job.dev is not None and not model.interrupted_:
             again = job.estimator(epochs=model.best_epoch_)
-            again.fit(job.all.tokens, job.all.answers, progress=progress)
+            if job.store is not None:
+                again.fit_stream(job.all.pairs, store=job.store, progress=progress)
+            else:
+                again.fit(job.all.tokens, job.all.answers, progress=progress)
             again.notes_["chosen"] = {"epoch": model.best_epoch_, "scores": model.scores_}
             model = model if again.interrupted_ else again
     return model
@@ -260,13 +300,13 @@ def unfinished(path: Path, model: SequenceEstimator, data: dict[str, Any]) -> An
 
 def finished(job: Job, model: SequenceEstimator, path: Path) -> dict[str, Any]:
     """Evaluate and save: the report."""
-    from laso.evaluation import evaluated
+    from laso.evaluation import evaluated, is_known
 
     evaluation = error = None
     if job.dev is not None:
         tokens, answers = job.dev.tokens, job.dev.answers
         evaluation = evaluated(answers, model.predict(tokens))
-        if all(label is not None for labels in answers for label in labels):
+        if all(is_known(label) for labels in answers for label in labels):
             some = slice(CALIBRATED)
             model.calibrate(tokens[some], answers[some])
             error = model.reliability(tokens[some], answers[some]).error
@@ -314,6 +354,8 @@ def shown(result: dict[str, Any], evaluation: str) -> str:
         "label",
         f"{result['epochs']} epochs, of which the weights of epoch {result['best_epoch']} are kept",
     ]
+    if result["labels"] == 1:
+        lines += ["all tokens have the same label: there was nothing to learn (see --label)"]
     if evaluation:
         lines += [f"held out: {evaluation}"]
     if result["refit"]:

@@ -94,7 +94,7 @@ def read_blocks(
             columns, expected = len(token), f" as in line {number}"
         if len(token) != columns:
             raise BadData(
-                f"{name}:{number}: found {_counted(len(token))} in {short_line(line)}, "
+                f"{name}:{number}: found {counted(len(token))} in {short_line(line)}, "
                 f"expected {columns}{expected}"
             )
         if "" in token:
@@ -126,7 +126,7 @@ def write_columns(
             width = width or len(token)
             if len(token) != width or not width:
                 raise BadData(
-                    f"sentence {number}, token {place}: found {_counted(len(token))}, "
+                    f"sentence {number}, token {place}: found {counted(len(token))}, "
                     f"expected {width or 'at least 1'}"
                 )
             for column in token:
@@ -171,5 +171,6 @@ def _writable(column: str, separator: str) -> bool:
     )
 
 
-def _counted(n: int) -> str:
+def counted(n: int) -> str:
+    """So many columns, in words."""
     return f"{n} column" if n == 1 else f"{n} columns"

@@ -9,6 +9,9 @@ CONLL2002 = "https://www.clips.uantwerpen.be/conll2002/ner/"
 EWT = "https://github.com/UniversalDependencies/UD_English-EWT"
 LITBANK = "https://github.com/dbamman/litbank"
 WNUT17 = "https://github.com/leondz/emerging_entities_17"
+# A copy that is kept; sizes and checksums are those that the library "datasets" checks it by.
+_CONLL2002 = "https://raw.githubusercontent.com/teropa/nlp/master/resources/corpora/conll2002/"
+_EWT = "https://raw.githubusercontent.com/UniversalDependencies/UD_English-EWT/r2.16/"
 _WNUT17 = "https://raw.githubusercontent.com/leondz/emerging_entities_17/master/"
 
 
@@ -68,13 +71,51 @@ CORPORA = {
         ),
         Corpus(
             "conll2002",
-            "Spanish and Dutch entities: words, BIO tags",
+            "Spanish (esp) and Dutch (ned) entities: words, POS tags, BIO tags",
             CONLL2002,
             "for research (EFE, De Morgen)",
+            (
+                File(
+                    "esp.train",
+                    "a20d95cab7d88a19a86f8c1ad6329325c99fbd9529ed978cbd7e31d4b01b4008",
+                    2970825,
+                    _CONLL2002 + "esp.train",
+                ),
+                File(
+                    "esp.testa",
+                    "85c17793b77881c53d19017d9d0f1e6fb98b7ddcab54a5f24b05ed1793103c87",
+                    594058,
+                    _CONLL2002 + "esp.testa",
+                ),
+                File(
+                    "esp.testb",
+                    "1f8f7a392c6d4979a5592a5794eed43d7869b46da6851bbcde99714149f1d016",
+                    575807,
+                    _CONLL2002 + "esp.testb",
+                ),
+                File(
+                    "ned.train",
+                    "0a419dcb356b62c8cff38515675550b3d5dbea9f45a1c4956328dbd5cc7fcdbc",
+                    2377174,
+                    _CONLL2002 + "ned.train",
+                ),
+                File(
+                    "ned.testa",
+                    "51259d4bfe52462f211d3d0b67173a7ecbfa296e199f6c6bd0895f4c78155057",
+                    450785,
+                    _CONLL2002 + "ned.testa",
+                ),
+                File(
+                    "ned.testb",
+                    "2aa748edb82e6f9c4d82e57a4bed69ded18cfa4803122c75070335d513517488",
+                    814282,
+                    _CONLL2002 + "ned.testb",
+                ),
+            ),
         ),
         Corpus(
             "ud_ewt",
-            "English trees of Universal Dependencies, CoNLL-U",
+            "English trees of Universal Dependencies 2.16, CoNLL-U",
             EWT,
             "CC BY-SA 4.0",
             (
@@ -82,16 +123,19 @@ CORPORA = {
                     "en_ewt-ud-train.conllu",
                     "3fb78e2b55482c8ee00caa653af436c88c9e5bc9a73ce26e4ae3ddc79d2b7e7b",
                     14203025,
+                    _EWT + "en_ewt-ud-train.conllu",
                 ),
                 File(
                     "en_ewt-ud-dev.conllu",
                     "531a54ff90d6ab12201c5a50c3e78e6ddac4de69abc4bce5d275d3cd29efe2b6",
                     1805545,
+                    _EWT + "en_ewt-ud-dev.conllu",
                 ),
                 File(
                     "en_ewt-ud-test.conllu",
                     "e266e515a0a7547657ed3d90d9ba46487d6bd251f27ad4269d4e8a427c8555cd",
                     1804515,
+                    _EWT + "en_ewt-ud-test.conllu",
                 ),
             ),
         ),

@@ -109,7 +109,9 @@ class ExactMachine:
         """Queue, update and strategy as numbers."""
         keyed = self.problem.key is not CompiledProblem.key
         queue = beam(1, key=own_key) if keyed else beam(1)
-        rule = perceptron() if isinstance(self.rule, Likelihood) else self.rule
+        rule = self.rule
+        if isinstance(rule, Likelihood):
+            rule = perceptron(by_loss=rule.by_loss)
         options = options_for(self.problem, queue, rule, standard)
         if not self.expected:
             return options

@@ -998,11 +998,23 @@ def rescale(table):
     reals[SCALES] = 0.0
 
 
+def severity(run, options, n_sibs, n_wrong):
+    """How long the step is, if by loss: the mean loss of the bad nodes, as in laso.updates."""
+    wrong, weights = run.scratch[WRONG], run.weights[WRONG]
+    total = mass = 0.0
+    for i in range(n_wrong):
+        if not run.ints[wrong[i], GOOD]:
+            total += run.reals[wrong[i], LOSS] * weights[i]
+            mass += weights[i]
+    return total / mass if options.by_loss and mass < 0.0 else 1.0
+
+
 def update(x, table, run, options, n_sibs, n_wrong):
     """*update* of Figure 2 on scratch[SIBS] and scratch[WRONG]: perceptron, ALMA, PA."""
     status = combine(x, table, run, options, n_sibs, n_wrong)
     if status != DONE:
         return status
+    rate = severity(run, options, n_sibs, n_wrong)
     v, mark, delta, values, reals = table.v, table.mark, run.delta, run.values, table.reals
     k = table.ints[GENERATION]
     dot = square = 0.0
@@ -1015,7 +1027,7 @@ def update(x, table, run, options, n_sibs, n_wrong):
         if not options.normalize_always:
             norm = max(1.0, norm)
         if norm > 0.0:
-            add_delta(table, run, options.c / math.sqrt(k) / norm, dot, square)
+            add_delta(table, run, options.c * rate / math.sqrt(k) / norm, dot, square)
             if reals[SQUARE] > 1.0:
                 reals[SCALE] *= 1.0 / math.sqrt(reals[SQUARE])
                 reals[SQUARE] = 1.0
@@ -1026,9 +1038,9 @@ def update(x, table, run, options, n_sibs, n_wrong):
         hinge = options.margin - dot
         if not (square > 0.0 and hinge > TINY):
             return DONE
-        add_delta(table, run, min(options.c, hinge / square), dot, square)
+        add_delta(table, run, min(options.c * rate, hinge / square), dot, square)
     else:
-        add_delta(table, run, 1.0, dot, square)
+        add_delta(table, run, rate, dot, square)
     table.ints[GENERATION] = k + 1
     run.meta[VERSION] += 1
     return DONE

@@ -51,13 +51,14 @@ from laso.engine.layout import (
     UNKNOWN_Y,
     UNREACHABLE,
     VERSION,
+    WRONG,
     Array,
 )
 
 # The problem: replaced by the functions of the problem compiled (see laso.engine.problem).
 WEIGHTED = False
 initial = groups = cell = part = shared = features = allowed = apply = None
-is_goal = is_good = key = signature = None
+is_goal = is_good = loss = key = signature = None
 
 
 class Lattice(NamedTuple):
@@ -668,6 +669,35 @@ def combine(x, table, run, options, lat, gradient):
     return DONE if fits else MORE_ENTRIES
 
 
+def severity(run, options, lat, gradient):
+    """How long the step is, if by loss: like ``combine``, in place of that in kernels.py."""
+    return run.weights[WRONG, 0] if options.by_loss else 1.0
+
+
+def loss_of(x, y, lat, node):
+    """The loss of the best bad path to a node, after a sweep for both sides."""
+    edges, backs = lat.edges, lat.backs
+    total, back = 0.0, backs[node, BAD]
+    while back >= 0:
+        e, was_good = back // 2, back % 2 == FINE
+        good = was_good and edges[e, GOOD] > 0
+        total += loss(
+            x, y, lat.states[edges[e, PARENT]], edges[e, GROUP], edges[e, LABEL], was_good, good
+        )
+        back = backs[edges[e, PARENT], back % 2]
+    return total
+
+
+def load(x, y, lat):
+    """Make edges that leave the good paths as many times heavier as they cost."""
+    edges, states = lat.edges, lat.states
+    for e in range(lat.meta[EDGES]):
+        node = edges[e, PARENT]
+        if lat.nodes[node, GOOD] and edges[e, GOOD] == 0:
+            cost = loss(x, y, states[node], edges[e, GROUP], edges[e, LABEL], True, False)
+            lat.scores[e] += math.log(cost)
+
+
 # --------------------------------------------------------------------------- the likelihood
 
 
@@ -848,6 +878,7 @@ def learn_exact_many(corpus, order, table, run, options, lat, gradient):
         if goal < 0:
             return n, wrong, FAILED
         if lat.nodes[goal, SIDE] == BAD:
+            run.weights[WRONG, 0] = loss_of(x, y, lat, goal) if options.by_loss else 1.0
             temperature = table.reals[MARGIN] if options.update == ALMA else 1.0
             lat.meta[SUPPORT] = ALL
             if options.strategy >= EXPECTED and temperature > 0.0:
@@ -919,6 +950,8 @@ def likelihood_many(corpus, order, table, run, options, lat, ascent):
         status = build(x, y, table, run, options, lat)
         if status != DONE:
             return n, status
+        if options.by_loss and mode != VALUE:
+            load(x, y, lat)
         log_good, log_all = expect(lat, mode)
         if log_good == -math.inf:
             return n, FAILED if log_all == -math.inf else UNREACHABLE

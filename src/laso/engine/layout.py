@@ -120,6 +120,7 @@ class Options(NamedTuple):
     b: float
     c: float
     margin: float
+    by_loss: int = 0  # steps are as long as the loss of the bad nodes says
 
 
 ROUNDS, RANKED = range(2)

@@ -164,6 +164,8 @@ def maximise(
             done, wrong = objective.evaluations, objective.wrong
             epochs, reached = plan.epochs, objective.value
             progress(Report(training.epoch, epochs, n, n, done, wrong, value, reached))
+        training.table = objective.finished(best)
+        plan.after(training)
         if plan.is_over(training):
             raise Enough
 

@@ -58,6 +58,7 @@ def options_for(
         b=1.0,
         c=1.0,
         margin=0.0,
+        by_loss=int(getattr(update, "by_loss", False)),
     )
     if isinstance(update, Alma):
         if update.p != 2.0:

@@ -47,10 +47,12 @@ class CompiledProblem:
 
     ``is_good`` and ``key`` are asked before ``allowed``, so they must bear steps that are not.
 
-    ``weighted`` says that ``features`` and ``shared`` write values beside their keys.
+    ``weighted`` says that ``features`` and ``shared`` write values beside their keys. ``costs`` is
+    where in spec a problem is told the place of the losses of labels, if it can be told.
     """
 
     weighted = False
+    costs = -1
 
     @staticmethod
     def limits(x: Any, out: Any) -> None:

@@ -22,6 +22,7 @@ from laso.engine.nbest import beam_nbest
 from laso.engine.passes import Plan, Report, Training, train
 from laso.errors import BadData
 from laso.estimators import storage
+from laso.estimators.chunk_confidence import TagsOf, in_chunks
 from laso.estimators.confidence import (
     TEMPERATURE,
     Confidence,
@@ -31,8 +32,9 @@ from laso.estimators.confidence import (
 )
 from laso.estimators.runs import Checkpoint, Examples, Size, held_out
 from laso.estimators.store import Source, stored
-from laso.estimators.tables import wider, with_bias
+from laso.estimators.tables import moved, wider, with_bias
 from laso.estimators.task import Task, by_sentence, is_weighted, whole
+from laso.estimators.weights import BALANCED, costed, weighed
 from laso.features import encode
 from laso.features.inputs import (
     Columns,
@@ -70,8 +72,7 @@ class SequenceEstimator(Task):
         A label may be None where it is not known; where many are, ``strategy`` must be standard
         or max_violation. ``dev`` is (X, y) to score each epoch on, in place of ``held_out``.
         Ctrl-C ends learning and keeps what was learned. ``seconds_`` tells how long it took to
-        read, to make features, and to train. ``checkpoint`` is where the run is saved meanwhile
-        (not with ``lbfgs()``).
+        read, to make features, and to train. ``checkpoint`` is where the run is saved meanwhile.
         """
         self._check()
         self.seconds_ = {}
@@ -83,9 +84,7 @@ class SequenceEstimator(Task):
             del data, answers
             self.fingerprint_ = examples.fingerprint
         with self._clock("train"):
-            update = self._rule()
-            epochs = update.iterations if isinstance(update, Lbfgs) else self.epochs
-            return self._learn(examples, epochs, progress, checkpoint)
+            return self._learn(examples, self._epochs, progress, checkpoint)
 
     def fit_stream(
         self,
@@ -104,17 +103,25 @@ class SequenceEstimator(Task):
         self._check()
         if self.held_out is not None:
             raise ValueError("held_out needs all sentences at once: use dev, or fit")
-        corpus, weighted = stored(self, source, Path(store))
-        examples = Examples(corpus, weighted)
-        if dev is not None:
-            data, answers = self._read(*(dev if isinstance(dev, tuple) else (dev, None)))
-            held = self._corpus(self._inputs(data), None)
-            weighted |= is_weighted(data)
-            examples = Examples(corpus, weighted, held, self._wanted(data, answers))
+        examples = self._with_dev(*stored(self, source, Path(store)), dev)
         self.fingerprint_ = examples.fingerprint
-        update = self._rule()
-        epochs = update.iterations if isinstance(update, Lbfgs) else self.epochs
-        return self._learn(examples, epochs, progress, checkpoint)
+        return self._learn(examples, self._epochs, progress, checkpoint)
+
+    def resume_stream(
+        self,
+        source: Source,
+        *,
+        store: str | os.PathLike[str],
+        epochs: int,
+        dev: Any = None,
+        progress: Progress | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> Self:
+        """``resume`` for ``fit_stream``."""
+        self._check()
+        self._state()
+        examples = self._with_dev(*stored(self, source, Path(store), anew=False), dev)
+        return self._go_on(examples, epochs, progress, checkpoint)
 
     def resume(
         self,
@@ -128,15 +135,24 @@ class SequenceEstimator(Task):
     ) -> Self:
         """Go on to ``epochs`` in all, on the data of ``fit``, as if it had not stopped before.
 
-        ``lbfgs()`` goes on from the weights alone, without the steps it has in memory.
+        ``lbfgs()`` goes on from the weights alone, without the steps it has in memory, so that it
+        comes to the same maximum by another way.
         """
         self._check()
-        training = self._state()
+        self._state()
         data, answers = self._read(X, y)
-        examples = self._examples(data, answers, dev)
+        return self._go_on(self._examples(data, answers, dev), epochs, progress, checkpoint)
+
+    def _go_on(
+        self,
+        examples: Examples,
+        epochs: int,
+        progress: Progress | None,
+        checkpoint: Checkpoint | None,
+    ) -> Self:
         if examples.fingerprint != self.fingerprint_:
             raise ValueError("resume needs the data of fit; for other data there is partial_fit")
-        if Plan(patience=self.patience).is_over(training):
+        if Plan(patience=self.patience).is_over(self._state()):
             return self
         return self._learn(examples, epochs, progress, checkpoint)
 
@@ -156,6 +172,8 @@ class SequenceEstimator(Task):
         self._check()
         if isinstance(self._rule(), Lbfgs):
             raise ValueError("lbfgs() needs all data at once, for fit; here use adagrad() or sgd()")
+        if self.class_weight == BALANCED:
+            raise ValueError("class_weight='balanced' needs all data at once: give the weights")
         data, answers = self._read(X, y)
         found = self._labels(data, answers)
         if not hasattr(self, "weights_"):
@@ -196,6 +214,8 @@ class SequenceEstimator(Task):
         self.facts_ = self._facts(data, answers)
         self.notes_ = {}
         self.encoder_ = self._encoder(templates, names, tuple(labels), width)
+        counts = self._counts(data, answers) if self.class_weight == BALANCED else ()
+        self.class_weight_ = weighed(self.class_weight, self.encoder_.labels, counts)
         self.encoder_.grow(data)
         self.classes_ = np.array(self.encoder_.labels, dtype=object)
         margin = self._margin()
@@ -208,22 +228,23 @@ class SequenceEstimator(Task):
         if not new and facts == self.facts_:
             return
         old, training = self.encoder_, self._state()
-        labels = (*old.labels, *new)
-        self.facts_ = facts
-        encoder = self._encoder(old.templates, old.names, labels, old.width)
-        if encoder.labels != labels:
+        before, self.facts_ = self.facts_, facts
+        encoder = self._encoder(old.templates, old.names, (*old.labels, *new), old.width)
+        if not self._keeps(old, encoder):
+            self.facts_ = before
             raise BadData(
                 f"found the labels {', '.join(new)}, which learning has not seen; expected none, "
                 "for the order of the labels would change"
             )
         self.encoder_ = encoder
         encoder.taught_by(old)
-        self.classes_ = np.array(labels, dtype=object)
-        training.table = wider(training.table, len(new))
+        self.classes_ = np.array(encoder.labels, dtype=object)
+        places = [encoder.labels.index(label) for label in old.labels]
+        training.table = wider(training.table, places, len(encoder.labels))
         if training.best is not None:
-            self.weights_ = training.best = wider(training.best, len(new))
+            self.weights_ = training.best = wider(training.best, places, len(encoder.labels))
         if training.squares is not None:
-            training.squares = np.pad(training.squares, ((0, 0), (0, len(new))))
+            training.squares = moved(training.squares, places, len(encoder.labels))
 
     def _names(self, n: int) -> tuple[str, ...]:
         if self.columns is None or not n:
@@ -242,16 +263,8 @@ class SequenceEstimator(Task):
     def _examples(self, data: Data, answers: Any, dev: Any) -> Examples:
         corpus = self._corpus(data, answers)
         weighted = is_weighted(data)
-        if dev is not None:
-            dev_data, dev_answers = self._read(*(dev if isinstance(dev, tuple) else (dev, None)))
-            return Examples(
-                corpus,
-                weighted or is_weighted(dev_data),
-                self._corpus(self._inputs(dev_data), None),
-                self._wanted(dev_data, dev_answers),
-            )
-        if self.held_out is None:
-            return Examples(corpus, weighted)
+        if dev is not None or self.held_out is None:
+            return self._with_dev(corpus, weighted, dev)
         n = len(data.lengths)
         chosen = held_out(n, self.held_out, self.seed)
         wanted = self._wanted(data, answers)
@@ -261,6 +274,20 @@ class SequenceEstimator(Task):
             encode.taken(corpus, np.array(chosen)),
             [wanted[i] for i in chosen],
         )
+
+    def _with_dev(self, corpus: Corpus, weighted: bool, dev: Any) -> Examples:
+        if dev is None:
+            return Examples(corpus, weighted)
+        data, answers = self._read(*(dev if isinstance(dev, tuple) else (dev, None)))
+        held = self._corpus(self._inputs(data), None)
+        weighted |= is_weighted(data)
+        return Examples(corpus, weighted, held, self._wanted(data, answers))
+
+    @property
+    def _epochs(self) -> int:
+        """How many there are at most; of ``lbfgs()`` they are its iterations."""
+        update = self._rule()
+        return update.iterations if isinstance(update, Lbfgs) else self.epochs
 
     def _learn(
         self,
@@ -293,7 +320,8 @@ class SequenceEstimator(Task):
             epochs=epochs, seed=self.seed, patience=self.patience, average=average, after=after
         )
         scored = score if examples.held_out is not None else None
-        corpus = examples.train
+        place = self._problem(False).costs
+        corpus = costed(examples.train, place, self.encoder_.labels, self.class_weight_)
         if isinstance(machine, ExactMachine):
             threads = self._threads(corpus)
             machine.fit(corpus, training, plan, threads=threads, score=scored, progress=progress)
@@ -346,16 +374,20 @@ class SequenceEstimator(Task):
         paths = list(zip(found.scores.tolist(), answers, strict=True))
         return [paths[a:b] for a, b in pairwise([0, *np.cumsum(found.counts).tolist()])]
 
-    def predict_confidence(self, X: Any) -> list[Confidence]:
+    def predict_confidence(self, X: Any, *, chunks: bool | str = False) -> list[Confidence]:
         """What is found in each sentence, how probable it is, and how probable its parts are.
 
         Exact from the lattice with ``queue=exact()``, else from the outputs that the beam holds.
-        After ``calibrate`` the probabilities are what they say.
+        After ``calibrate`` the probabilities are what they say. With ``chunks`` the parts are whole
+        chunks that the labels mark; where there are several layers, it names one.
         """
         self._must_have("weights_")
         data = read_input(X)
         corpus = self._corpus(self._inputs(data), None)
         temperature = float(self.notes_.get(TEMPERATURE, 1.0))
+        if chunks:
+            tags_of = self._tags_of(chunks)
+            return self._in_chunks(corpus, is_weighted(data), temperature, tags_of)
         return confidences(self, corpus, is_weighted(data), temperature)
 
     def predict_forced(self, X: Any, *, known: Any = None, banned: Any = None) -> list[Any]:
@@ -374,6 +406,11 @@ class SequenceEstimator(Task):
         ]
         rows = zip(sentences, *facts, strict=True)
         return [forced(self, x, some, never)[0] for x, some, never in rows]
+
+    def _in_chunks(
+        self, corpus: Corpus, weighted: bool, temperature: float, tags_of: TagsOf
+    ) -> list[Confidence]:
+        return in_chunks(self, corpus, weighted, temperature, tags_of)
 
     def calibrate(self, X: Any, y: Any = None) -> Self:
         """Choose the temperature of ``predict_confidence`` on sentences not learned from."""

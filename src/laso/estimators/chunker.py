@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,17 +13,31 @@ from laso.engine.layout import Array, Corpus
 from laso.engine.machine import all_of
 from laso.engine.options import own_key
 from laso.errors import BadData, BadModel
-from laso.estimators.base import SequenceEstimator, whole
+from laso.estimators.base import SequenceEstimator, by_sentence, whole
+from laso.estimators.chunk_confidence import TagsOf, inside
+from laso.estimators.confidence import Confidence, confidences
+from laso.estimators.tagger import quality
 from laso.estimators.task import WITH_MARGIN, chosen_features
+from laso.estimators.weights import ClassWeight, check_siblings
 from laso.features.encode import Encoder
-from laso.features.inputs import Data, Features, place, string_keys
-from laso.features.schemes import OUTSIDE, SCHEMES, Spans, converted, read_tags, write_tags
+from laso.features.inputs import Data, Factor, Features, place, string_keys
+from laso.features.schemes import (
+    OUTSIDE,
+    SCHEMES,
+    Spans,
+    Words,
+    chunks_of,
+    converted,
+    read_partly,
+    read_tags,
+    write_tags,
+)
 from laso.features.segments import FEATURE_SETS, SegmentEncoder
 from laso.features.templates import LENGTH, Template
 from laso.learn import laso
 from laso.metrics import chunk_scores
 from laso.queues import MakeQueue, beam
-from laso.tasks.chunking import Chunking, wanted
+from laso.tasks.chunking import MAYBE, Chunking, partly, wanted
 from laso.training import Rule, Strategy
 
 Labels = list[list[str]]
@@ -34,6 +48,7 @@ class Tagged(NamedTuple):
 
     spans: Spans
     scheme: str
+    words: Words | None = None  # if some tags are not known
 
 
 class Chunker(SequenceEstimator):
@@ -71,6 +86,7 @@ class Chunker(SequenceEstimator):
         held_out: float | None = None,
         patience: int | None = None,
         average: bool | None = None,
+        class_weight: ClassWeight = None,
         hash_bits: int = 0,
         threads: int | None = None,
         dtype: str = "float32",
@@ -85,6 +101,7 @@ class Chunker(SequenceEstimator):
             held_out=held_out,
             patience=patience,
             average=average,
+            class_weight=class_weight,
             hash_bits=hash_bits,
             threads=threads,
             dtype=dtype,
@@ -96,7 +113,7 @@ class Chunker(SequenceEstimator):
 
     def predict_chunks(self, X: Any) -> list[list[tuple[str, int, int]]]:
         """The chunks found in each sentence as (label, start, end): words start up to end - 1."""
-        return list(map(_chunks, self.predict(X)))
+        return list(map(inside, self.predict(X)))
 
     def predict_marginals(
         self, X: Any, *, least: float = 0.01
@@ -136,7 +153,13 @@ class Chunker(SequenceEstimator):
         return str(self.classes_[label]), group
 
     def _decisions(self, answer: Sequence[str]) -> set[tuple[str, int, int]]:
-        return set(_spans(answer))
+        return set(chunks_of(answer))
+
+    def _in_chunks(
+        self, corpus: Corpus, weighted: bool, temperature: float, tags_of: TagsOf
+    ) -> list[Confidence]:
+        found = confidences(self, corpus, weighted, temperature)
+        return [c._replace(parts=[p for p in c.parts if p.label != OUTSIDE]) for c in found]
 
     def _constants(self) -> list[int]:
         if LENGTH not in map(str, self.encoder_.templates):
@@ -163,10 +186,18 @@ class Chunker(SequenceEstimator):
         data, tags = super()._read(X, y)
         if isinstance(data, Features):
             raise BadData("found tokens with features of their own, expected words or columns")
+        if not isinstance(tags, Factor) and None in tags:
+            spans, words, scheme = read_partly(tags, data.lengths)
+            return data, Tagged(spans, scheme, words)
         return data, Tagged(*read_tags(tags, data.lengths))
 
     def _labels(self, data: Data, answers: Tagged) -> list[str]:
         return list(answers.spans.names)
+
+    def _counts(self, data: Data, answers: Tagged) -> list[Counter[str]]:
+        types = answers.spans.types
+        numbers = np.bincount(types[types >= 0], minlength=len(answers.spans.names)).tolist()
+        return [Counter(dict(zip(answers.spans.names, numbers, strict=True)))]
 
     def _facts(self, data: Data, answers: Tagged) -> dict[str, Any]:
         return {
@@ -207,9 +238,17 @@ class Chunker(SequenceEstimator):
                 f"{place(data.lengths, spans.starts[longest])}: found a chunk of "
                 f"{spans.lengths[longest]} words, expected at most limit={encoder.limit}"
             )
-        numbers = np.array([encoder.labels.index(name) for name in spans.names], np.int64)
+        n_labels = len(encoder.labels)
+        numbers = np.array([*map(encoder.labels.index, spans.names), -1], np.int64)
         outputs = np.full(int(data.lengths.sum()), -1, np.int64)
-        outputs[spans.starts] = wanted(spans.lengths, numbers[spans.types], len(encoder.labels))
+        outputs[spans.starts] = wanted(spans.lengths, numbers[spans.types], n_labels)
+        if answers.words is not None:
+            begins, types = answers.words
+            open_ones = types < 0
+            if self._has_siblings:
+                check_siblings(np.where(open_ones, 2 * n_labels, 1), ~open_ones, data.lengths)
+            partial = np.repeat(_any_in(open_ones | (begins == MAYBE), data.lengths), data.lengths)
+            outputs[partial] = partly(begins, numbers[types], n_labels)[partial]
         return encoder.corpus(data, outputs)
 
     def _found(self, steps: Array, ends: Array) -> Labels:
@@ -218,20 +257,26 @@ class Chunker(SequenceEstimator):
         spans = Spans(words[:-1], lengths, steps[:, 1], self.encoder_.labels)
         return write_tags(spans, self.facts_["scheme"], np.diff(words[ends], prepend=0))
 
-    def _wanted(self, data: Data, answers: Tagged) -> Labels:
-        return write_tags(answers.spans, "BIO", data.lengths)
+    def _wanted(self, data: Data, answers: Tagged) -> list[list[str | None]]:
+        tags = write_tags(answers.spans, "BIO", data.lengths)
+        if answers.words is None:
+            return [*map(list[str | None], tags)]
+        sure = (answers.words.types >= 0) & (answers.words.begins != MAYBE)
+        flags = by_sentence(sure.tolist(), data.lengths)
+        return [
+            [tag if known else None for tag, known in zip(*pair, strict=True)]
+            for pair in zip(tags, flags, strict=True)
+        ]
 
-    def _quality(self, wanted: Sequence[Sequence[str]], found: Labels) -> float:
-        return chunk_scores(wanted, converted(found, "BIO")).f / 100
+    def _quality(self, wanted: Sequence[Sequence[str | None]], found: Labels) -> float:
+        found = converted(found, "BIO")
+        if any(None in tags for tags in wanted):
+            return quality(wanted, found)
+        return chunk_scores([[*map(str, tags)] for tags in wanted], found).f / 100
 
 
-def _chunks(tags: Sequence[str]) -> list[tuple[str, int, int]]:
-    return [chunk for chunk in _spans(tags) if chunk[0] != OUTSIDE]
-
-
-def _spans(tags: Sequence[str]) -> list[tuple[str, int, int]]:
-    """The chunks and the words outside of a sentence, in order."""
-    spans, _ = read_tags(tags, np.array([len(tags)]))
-    bounds = pairwise([*spans.starts.tolist(), len(tags)])
-    names = (spans.names[i] for i in spans.types)
-    return [(name, a, b) for name, (a, b) in zip(names, bounds, strict=True)]
+def _any_in(flags: Array, lengths: Array) -> Array:
+    """Is any flag of each sentence set?"""
+    sums = np.concatenate([[0], np.cumsum(flags)])
+    ends = np.cumsum(lengths)
+    return np.asarray(sums[ends] > sums[ends - lengths])

@@ -69,7 +69,7 @@ def _by_temperature(
     def at_temperature(temperature: float) -> list[Confidence]:
         result = []
         for first, end in bounds:
-            shares = _softmax(found.scores[first:end] / temperature)
+            shares = softmax(found.scores[first:end] / temperature)
             sums: dict[tuple[int, int, int], float] = {}
             for path, share in zip(paths[first:end], shares.tolist(), strict=True):
                 for step in path:
@@ -123,7 +123,8 @@ def _parts(
     return parts
 
 
-def _softmax(scores: Array) -> Array:
+def softmax(scores: Array) -> Array:
+    """Scores as probabilities."""
     shares = np.exp(scores - scores.max())
     return np.asarray(shares / shares.sum())
 

@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
 
+from laso.engine.hashing import mix
 from laso.engine.layout import Array, Corpus
 from laso.errors import BadData, BadModel
 from laso.estimators.base import SequenceEstimator, by_sentence
 from laso.estimators.task import WITH_MARGIN, chosen_features, spoken
+from laso.estimators.weights import ClassWeight, check_siblings, counted
 from laso.features import encode
 from laso.features.encode import Encoder
-from laso.features.inputs import Column, Columns, Data, Features, labels_of, place, read_input
+from laso.features.inputs import (
+    Column,
+    Columns,
+    Data,
+    Features,
+    labels_of,
+    place,
+    read_input,
+    string_keys,
+)
 from laso.features.layer_sets import FEATURE_SETS
-from laso.features.layers import JointEncoder, layer_labels, row_labels
+from laso.features.layers import BETWEEN, JointEncoder, layer_labels, row_labels
 from laso.features.templates import BIAS, LABEL, LENGTH, Template
 from laso.learn import laso
 from laso.queues import MakeQueue
@@ -43,7 +55,7 @@ class JointTagger(SequenceEstimator):
     update       None: perceptron(weighting=worst, margin=1.0)
 
     The other parameters are those of Tagger. Labels are tuples, one label for each layer. The score
-    is the tokens whose labels are all right.
+    is the tokens whose labels, as far as they are known, are all right.
     """
 
     task = "joint"
@@ -67,6 +79,7 @@ class JointTagger(SequenceEstimator):
         held_out: float | None = None,
         patience: int | None = None,
         average: bool | None = None,
+        class_weight: ClassWeight = None,
         hash_bits: int = 0,
         threads: int | None = None,
         dtype: str = "float32",
@@ -81,6 +94,7 @@ class JointTagger(SequenceEstimator):
             held_out=held_out,
             patience=patience,
             average=average,
+            class_weight=class_weight,
             hash_bits=hash_bits,
             threads=threads,
             dtype=dtype,
@@ -171,6 +185,12 @@ class JointTagger(SequenceEstimator):
             }
         )
 
+    def _counts(self, data: Data, answers: list[Column]) -> list[Counter[str]]:
+        return [
+            Counter({f"{layer}{BETWEEN}{label}": n for label, n in counted(column).items()})
+            for layer, column in zip(self.layers, answers, strict=True)
+        ]
+
     def _templates(self, names: tuple[str, ...]) -> str | Sequence[str | Template]:
         return chosen_features(self.features, self.resources, FEATURE_SETS, names, self.layers)
 
@@ -202,17 +222,47 @@ class JointTagger(SequenceEstimator):
         numbers = []
         for layer in self.encoder_.order:
             column = answers[list(self.layers).index(layer)]
-            codes = encode.label_numbers(column, self.encoder_.of_layer[layer], data.lengths)
-            if len(codes) and codes.min() < 0:
-                where = place(data.lengths, int(np.argmin(codes)))
-                raise BadData(f"{where}: found None for {layer}, expected a label of each layer")
-            numbers.append(codes)
-        return self.encoder_.corpus(data, np.array(numbers, np.int64))
+            labels = self.encoder_.of_layer[layer]
+            numbers.append(encode.label_numbers(column, labels, data.lengths))
+        wanted = np.array(numbers, np.int64)
+        if self._has_siblings:
+            sizes = np.array(self.encoder_.layers.sizes)
+            choices = np.where(wanted < 0, sizes[:, None], 1).prod(axis=0)
+            check_siblings(choices, np.any(wanted >= 0, axis=0), data.lengths)
+        return self.encoder_.corpus(data, wanted)
 
     def _found(self, steps: Array, ends: Array) -> Labels:
         found = self.encoder_.found(steps)
         tokens = list(zip(*(found[layer] for layer in self.layers), strict=True))
         return [tokens[a:b] for a, b in pairwise([0, *ends.tolist()])]
+
+    def _constants(self) -> list[int]:
+        names = [str(template) for template in self.encoder_.templates]
+        if BIAS in names:
+            return [mix(int(string_keys([BIAS])[0]), 0)]  # 0: of no combination with other layers
+        found = []
+        for template in self.encoder_.joint_program:
+            if len(template.layers) == 1 and not template.atoms and len(template.history) == 1:
+                (layer,), ((other, offset),) = template.layers, template.history
+                if (other, offset) == (layer, -1):  # there is always one, even at the beginning
+                    n = self.encoder_.layers.sizes[layer]
+                    found += [mix(mix(template.key, label), 0) for label in range(-1, n)]
+        return found
+
+    def _keeps(self, old: Encoder, new: Encoder) -> bool:
+        assert isinstance(old, JointEncoder)
+        assert isinstance(new, JointEncoder)
+        # Combinations of two other layers and more are numbered by how many labels there are.
+        few = all(len(template.layers) <= 2 for template in new.joint_program)
+        return old.order == new.order and few
+
+    def _tags_of(self, chunks: bool | str) -> Callable[[Any], Sequence[str]]:
+        if chunks not in self.layers:
+            raise ValueError(
+                f"chunks must be one of the layers {', '.join(self.layers)}, found {chunks!r}"
+            )
+        i = list(self.layers).index(str(chunks))
+        return lambda answer: [labels[i] for labels in answer]
 
     def _knows(self, name: str) -> bool:
         labels = product(*(self.encoder_.of_layer[layer] for layer in self.layers))
@@ -223,12 +273,13 @@ class JointTagger(SequenceEstimator):
         return [list(zip(*layers, strict=True)) for layers in zip(*columns, strict=True)]
 
     def _quality(self, wanted: Sequence[Sequence[Any]], found: Labels) -> float:
-        right = sum(
-            tuple(a) == b
+        right = [
+            all(own in (None, guess) for own, guess in zip(a, b, strict=True))
             for labels, guesses in zip(wanted, found, strict=True)
             for a, b in zip(labels, guesses, strict=True)
-        )
-        return right / max(1, sum(map(len, found)))
+            if any(own is not None for own in a)
+        ]
+        return sum(right) / max(1, len(right))
 
 
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)

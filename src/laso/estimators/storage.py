@@ -11,6 +11,7 @@ from laso.engine import layout as at
 from laso.engine.layout import Array
 from laso.engine.passes import Training
 from laso.errors import BadModel
+from laso.estimators.weights import BALANCED, is_class_weight
 from laso.features import encode
 from laso.features.encode import Encoder
 from laso.features.templates import parse_templates
@@ -59,6 +60,8 @@ def taken_apart(
         "notes": dict(sorted(model.notes_.items())),  # however it came about
         "training": training,
     }
+    if model.class_weight_ is not None:
+        header["class weight"] = model.class_weight_
     return header, tensors
 
 
@@ -67,19 +70,24 @@ def described_parameters(model: SequenceEstimator) -> dict[str, Any]:
     parameters = model.get_params(deep=False)
     if "dtype" in parameters:
         parameters["dtype"] = str(model.dtype)
+    if parameters.get("class_weight", "") is None:
+        del parameters["class_weight"]  # as in older files
     return {name: model_file.described(value) for name, value in parameters.items()}
 
 
 def put_together(cls: type[Made], header: model_file.Header, tensors: model_file.Tensors) -> Made:
     """The model that ``taken_apart`` took apart."""
     parameters = {name: model_file.restored(v) for name, v in header["parameters"].items()}
-    if set(parameters) != set(cls._parameter_names()):
+    if set(parameters) | {"class_weight"} != set(cls._parameter_names()) | {"class_weight"}:
         raise BadModel(f"its parameters are not those of a {cls.__name__}")
     made = cls(**parameters)
     made._check()
     made.facts_ = dict(header["facts"])
     made.notes_ = dict(header.get("notes", {}))  # older files have none
     made.encoder_ = encoder = _encoder(made, header, tensors)
+    made.class_weight_ = header.get("class weight")
+    if not is_class_weight(made.class_weight_) or made.class_weight_ == BALANCED:
+        raise BadModel("found no class weights, expected a table of numbers above 0")
     labels = encoder.labels
     made.classes_ = np.array(labels, dtype=object)
     bits = _number(header["bits"], 0)

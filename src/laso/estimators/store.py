@@ -6,7 +6,10 @@ The sentences are read twice, first for their labels. What is learned is the sam
 from __future__ import annotations
 
 import os
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,7 +18,8 @@ import numpy as np
 
 from laso.data.columns import read_blocks
 from laso.engine.layout import Array, Corpus
-from laso.errors import BadData
+from laso.errors import BadData, LasoError
+from laso.estimators.weights import BALANCED, weighed
 from laso.features.inputs import Features
 
 if TYPE_CHECKING:
@@ -42,9 +46,15 @@ def pieces(source: Source) -> Iterator[list[Any]]:
         yield piece
 
 
-def stored(model: SequenceEstimator, source: Source, folder: Path) -> tuple[Corpus, bool]:
-    """Encode sentences to a folder: the corpus, mapped, and whether its features have values."""
-    _look(model, source)
+def stored(
+    model: SequenceEstimator, source: Source, folder: Path, *, anew: bool = True
+) -> tuple[Corpus, bool]:
+    """Encode sentences to a folder: the corpus, mapped, and whether its features have values.
+
+    Unless learning begins ``anew``, the model knows their labels and words.
+    """
+    if anew:
+        _look(model, source)
     encoder = model.encoder_
     folder.mkdir(parents=True, exist_ok=True)
     files = {name: (folder / name).open("wb") for name in KINDS}
@@ -53,9 +63,12 @@ def stored(model: SequenceEstimator, source: Source, folder: Path) -> tuple[Corp
     shape, pool, most, weighted = (0, 1), 0, 0, False
     try:
         for data, answers in _read(model, source):
-            encoder.grow(data)
-            corpus = model._corpus(data, answers)
-            if len(corpus.outputs) and corpus.outputs.min() < -1:
+            if anew:
+                encoder.grow(data)
+            with counted_after(sum(map(len, lengths))):
+                corpus = model._corpus(data, answers)
+            plain = encoder.spec_for(int(data.lengths.max(initial=1)), None)
+            if len(corpus.spec) != len(plain):
                 raise BadData("found unknown labels that constraints narrow: expected all known")
             items = encoder.moved(corpus.items, pool)
             weighted |= isinstance(data, Features) and data.values is not None
@@ -97,19 +110,40 @@ def stored(model: SequenceEstimator, source: Source, folder: Path) -> tuple[Corp
 
 
 def _read(model: SequenceEstimator, source: Source) -> Iterator[tuple[Any, Any]]:
+    before = 0
     for piece in pieces(source):
         pairs = all(isinstance(each, tuple) and len(each) == 2 for each in piece)
         X, y = ([x for x, _ in piece], [y for _, y in piece]) if pairs else (piece, None)
-        yield model._read(X, y)
+        with counted_after(before):
+            read = model._read(X, y)
+        yield read
+        before += len(piece)
+
+
+@contextmanager
+def counted_after(before: int) -> Iterator[None]:
+    """Errors about a sentence of a piece name its number among all."""
+    try:
+        yield
+    except (LasoError, ValueError) as error:
+        found = re.match(r"sentence (\d+)", str(error))
+        if found is None or not before:
+            raise
+        text = f"sentence {before + int(found[1])}{str(error)[found.end() :]}"
+        raise type(error)(text) from error
 
 
 def _look(model: SequenceEstimator, source: Source) -> None:
     """Find the labels and what else must be known before anything is encoded."""
     labels: set[str] = set()
+    counts: list[Counter[str]] = []
     first: tuple[Any, Any] | None = None
     facts: dict[str, Any] = {}
     for data, answers in _read(model, source):
         labels.update(model._labels(data, answers))
+        if model.class_weight == BALANCED:
+            more = model._counts(data, answers)
+            counts = [a + b for a, b in zip(counts, more, strict=True)] if counts else more
         found = model._facts(data, answers)
         if first is None:
             first, facts = (data, answers), found
@@ -121,6 +155,7 @@ def _look(model: SequenceEstimator, source: Source) -> None:
     model.facts_ = facts
     made = model.encoder_
     model.encoder_ = model._encoder(made.templates, made.names, made.labels, made.width)
+    model.class_weight_ = weighed(model.class_weight, made.labels, counts)
 
 
 def _mapped(path: Path, kind: Any) -> Array:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from laso.engine import layout as at
@@ -9,12 +11,18 @@ from laso.engine.layout import Array, Table
 from laso.model_file import stored_rows, table_of
 
 
-def wider(table: Table, more: int) -> Table:
-    """The table with so many more labels, whose weights are zero."""
-    if not more:
-        return table
-    v, u = (np.pad(weights, ((0, 0), (0, more))) for weights in (table.v, table.u))
-    return table._replace(v=v, u=u)
+def wider(table: Table, places: Sequence[int], n: int) -> Table:
+    """The table with n labels, of which the old ones are in these places."""
+    return table._replace(v=moved(table.v, places, n), u=moved(table.u, places, n))
+
+
+def moved(weights: Array, places: Sequence[int], n: int) -> Array:
+    """Columns in their places among n, of which the others are zero."""
+    if list(places) == list(range(n)):
+        return weights
+    among = np.zeros((len(weights), n), weights.dtype)
+    among[:, places] = weights
+    return among
 
 
 def with_bias(table: Table, constants: list[int], amounts: Array) -> Table:

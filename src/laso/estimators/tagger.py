@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -13,18 +12,17 @@ import numpy as np
 from laso.engine.layout import Array, Corpus
 from laso.engine.machine import all_of
 from laso.estimators.base import SequenceEstimator
+from laso.estimators.weights import ClassWeight, check_siblings
 from laso.features import encode
 from laso.features.encode import Encoder
 from laso.features.inputs import Column, Data
 from laso.features.templates import LABEL, Template, default_templates
-from laso.learn import early, laso
+from laso.learn import laso
 from laso.metrics import accuracy, chunk_scores
 from laso.model_file import stored_rows
 from laso.queues import MakeQueue
 from laso.tasks import tagging
 from laso.training import Rule, Strategy
-
-MOST_PATHS = 10_000  # siblings that a sentence with unknown labels may have
 
 Labels = list[list[str]]
 
@@ -44,6 +42,8 @@ class Tagger(SequenceEstimator):
     held_out     the fraction of the sentences to score each epoch on: the best epoch counts
     patience     stop after so many epochs without a better score
     average      average the weights over all examples seen; None: unless likelihood is climbed
+    class_weight what it costs to miss a label, as in {"O": 0.5} (1 for the others), or "balanced":
+                 updates after such errors are so many times longer
     hash_bits    bound memory: cut keys to so many bits; 0: keep all
     threads      for decoding; None: all cores
     dtype        of the weights, "float32" or "float64"
@@ -68,6 +68,7 @@ class Tagger(SequenceEstimator):
         held_out: float | None = None,
         patience: int | None = None,
         average: bool | None = None,
+        class_weight: ClassWeight = None,
         hash_bits: int = 0,
         threads: int | None = None,
         dtype: str = "float32",
@@ -82,6 +83,7 @@ class Tagger(SequenceEstimator):
             held_out=held_out,
             patience=patience,
             average=average,
+            class_weight=class_weight,
             hash_bits=hash_bits,
             threads=threads,
             dtype=dtype,
@@ -173,23 +175,10 @@ class Tagger(SequenceEstimator):
         if answers is None:
             return self.encoder_.corpus(data)
         numbers = encode.label_numbers(answers, self.encoder_.labels, data.lengths)
-        if self.strategy in (laso, early) and not self._is_exact:
-            self._check_paths(numbers, data.lengths)
+        if self._has_siblings:
+            known = numbers >= 0
+            check_siblings(np.where(known, 1, len(self.classes_)), known, data.lengths)
         return self.encoder_.corpus(data, numbers)
-
-    def _check_paths(self, numbers: Array, lengths: Array) -> None:
-        """Good siblings are all that agree with the labels known: with few known, too many."""
-        if (numbers >= 0).all():
-            return
-        for i, labels in enumerate(np.split(numbers, np.cumsum(lengths)[:-1])):
-            known = np.flatnonzero(labels >= 0)
-            unknown = int((labels[: known[-1]] < 0).sum()) if len(known) else 0
-            if unknown * math.log(len(self.classes_)) > math.log(MOST_PATHS):
-                raise ValueError(
-                    f"sentence {i + 1}: {unknown} labels before a known one are not known, which "
-                    f"leaves {len(self.classes_)} to the power of {unknown} good siblings; "
-                    "strategy=max_violation compares with the best of them only"
-                )
 
     def _found(self, steps: Array, ends: Array) -> Labels:
         labels = self.classes_[steps[:, 1]].tolist()

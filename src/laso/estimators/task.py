@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -17,6 +19,7 @@ from laso.engine.options import is_exact, options_for
 from laso.engine.passes import Training
 from laso.engine.problem import CompiledProblem
 from laso.errors import BadData
+from laso.estimators.weights import ClassWeight, counted, is_class_weight
 from laso.features import encode
 from laso.features.encode import Encoder
 from laso.features.inputs import (
@@ -29,7 +32,7 @@ from laso.features.inputs import (
     string_keys,
 )
 from laso.features.templates import BIAS, LABEL, Template
-from laso.learn import laso
+from laso.learn import early, laso
 from laso.params import Estimator
 from laso.queues import MakeQueue, beam
 from laso.training import Rule, Strategy
@@ -62,15 +65,18 @@ class Task(Estimator):
     _checks()                       parameters: (name, is it good, what is expected)
     _read(X, y)                     data and answers; here, the labels of the tokens
     _labels(data, answers)          the labels that occur, sorted
+    _counts(data, answers)          how often each label occurs, for each layer of labels
     _facts(data, answers)           what else of the data the encoder must know, as JSON; it is in
                                     ``facts_`` before the encoder is made, and in the model file
     _wanted(data, answers)          answers in the form that ``_found`` has
     _beam(width)                    the queue that a number stands for
     _step(group, label)             what an operator is called, and how many tokens it is about
     _decisions(answer)              the steps of an answer: (name, first token, end)
+    _tags_of(chunks)                from an answer to the tags that mark chunks, in a layer named
     _knows(name)                    is there a step of that name?
     _constants()                    keys of which every step has exactly one, for ``biased``
     _wider(facts)                   facts of old and new data together
+    _keeps(old, new)                do weights mean what they did, with an encoder of more labels?
     _rule()                         the update, if None was given too
     """
 
@@ -81,6 +87,7 @@ class Task(Estimator):
     classes_: Array
     weights_: Table
     training_: Training | None
+    class_weight_: dict[str, float] | None
     fingerprint_: int
     notes_: dict[str, Any]
     seconds_: dict[str, float]
@@ -97,6 +104,7 @@ class Task(Estimator):
         held_out: float | None = None,
         patience: int | None = None,
         average: bool | None = None,
+        class_weight: ClassWeight = None,
         hash_bits: int = 0,
         threads: int | None = None,
         dtype: str = "float32",
@@ -110,6 +118,7 @@ class Task(Estimator):
         self.held_out = held_out
         self.patience = patience
         self.average = average
+        self.class_weight = class_weight
         self.hash_bits = hash_bits
         self.threads = threads
         self.dtype = dtype
@@ -150,6 +159,11 @@ class Task(Estimator):
                 self.held_out is None or 0 < self.held_out < 1,
                 "None or a fraction between 0 and 1",
             ),
+            (
+                "class_weight",
+                is_class_weight(self.class_weight),
+                "None, 'balanced', or a table of weights above 0",
+            ),
             ("hash_bits", whole(self.hash_bits, 0) and self.hash_bits <= 62, "0 to 62"),
             ("dtype", str(self.dtype) in ("float32", "float64"), "'float32' or 'float64'"),
         ]
@@ -167,6 +181,9 @@ class Task(Estimator):
     def _labels(self, data: Data, answers: Any) -> list[str]:
         return encode.distinct_labels(answers, data.lengths)
 
+    def _counts(self, data: Data, answers: Any) -> list[Counter[str]]:
+        return [counted(answers)]
+
     def _facts(self, data: Data, answers: Any) -> dict[str, Any]:
         return {}
 
@@ -183,6 +200,11 @@ class Task(Estimator):
     def _decisions(self, answer: Any) -> set[tuple[str, int, int]]:
         return {(spoken(label), i, i + 1) for i, label in enumerate(answer)}
 
+    def _tags_of(self, chunks: bool | str) -> Callable[[Any], Sequence[str]]:
+        if chunks is not True:
+            raise ValueError(f"chunks must be False or True, found {chunks!r}")
+        return lambda answer: answer
+
     def _knows(self, name: str) -> bool:
         return name in self.encoder_.labels
 
@@ -196,6 +218,9 @@ class Task(Estimator):
 
     def _wider(self, facts: dict[str, Any]) -> dict[str, Any]:
         return {**facts, **self.facts_}
+
+    def _keeps(self, old: Encoder, new: Encoder) -> bool:
+        return new.labels[: len(old.labels)] == old.labels
 
     def _rule(self) -> Rule:
         return perceptron() if self.update is None else self.update
@@ -212,14 +237,25 @@ class Task(Estimator):
     def _is_exact(self) -> bool:
         return not isinstance(self.queue, int) and is_exact(self.queue)
 
+    @property
+    def _has_siblings(self) -> bool:
+        """Are all good siblings made after an error?"""
+        return self.strategy in (laso, early) and not self._is_exact
+
+    def _weighed_rule(self) -> Rule:
+        """The update, whose steps are as long as class weights say if there are any."""
+        rule: Any = self._rule()
+        weighed: Rule = rule if self.class_weight is None else replace(rule, by_loss=True)
+        return weighed
+
     def _options(self) -> Options:
         queue = self._beam(self.queue) if isinstance(self.queue, int) else self.queue
-        return options_for(self._problem(False), queue, self._rule(), self.strategy)
+        return options_for(self._problem(False), queue, self._weighed_rule(), self.strategy)
 
     def _machine(self, weighted: bool) -> Machine | ExactMachine:
         problem = self._problem(weighted)
         if self._is_exact:
-            return ExactMachine(problem, self._rule(), expected=self.strategy is laso)
+            return ExactMachine(problem, self._weighed_rule(), expected=self.strategy is laso)
         return Machine(problem, self._options())
 
     def _margin(self) -> float:

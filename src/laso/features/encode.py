@@ -177,6 +177,15 @@ class Encoder:
         """The labels that a template names by this column; none if it is one of the input."""
         return self.labels if column == LABEL else ()
 
+    def keyed_templates(self) -> dict[int, Template]:
+        """The templates by the keys that their features begin with, atoms as they are mixed."""
+        keys = string_keys([template.identity for template in self.templates]).tolist()
+        return dict(zip(reversed(keys), reversed(self.templates), strict=True))
+
+    def mixed_last(self, template: Template) -> list[Array]:
+        """The values that are mixed into keys after those of the atoms."""
+        return []
+
     def moved(self, items: Array, pool: int) -> Array:
         """The items of a part, if so much of the pool stands before its own."""
         return items if self.names else items + np.int32(pool)

@@ -126,6 +126,34 @@ class JointEncoder(Encoder):
             ]
             yield Template((Atom(layer, (), 0), *own), template.name)
 
+    def keyed_templates(self) -> dict[int, Template]:
+        """The templates by their keys: words, labels before, then the present label of a layer.
+
+        The first layer's label is that of a weight, and no value. What is about more than two
+        layers is left out, for their labels are one number.
+        """
+        found: dict[int, Template] = {}
+        templates = [each for template in self.templates for each in self._for_layers(template)]
+        keys = string_keys([template.identity for template in templates]).tolist()
+        for key, template in zip(keys, templates, strict=True):
+            words = [atom for atom in template.atoms if self._is_input(atom)]
+            labels = [atom for atom in template.atoms if atom.column in self.of_layer]
+            before = [atom for atom in labels if atom.offset < 0]
+            present = sorted({self.order.index(atom.column) for atom in labels if not atom.offset})
+            others = [Atom(self.order[layer], (), 0) for layer in present[1:]]
+            if len(others) < 2:
+                atoms = (*words, *before, *others)
+                own = str(template) if template.atoms and not atoms else ""
+                name = template.name or own
+                found.setdefault(key, Template(atoms, name))
+        return found
+
+    def mixed_last(self, template: Template) -> list[Array]:
+        """0 where there is no present label of another layer."""
+        last = template.atoms[-1] if template.atoms else None
+        other = last is not None and last.column in self.of_layer and not last.offset
+        return [] if other else [np.zeros(1, np.int64)]
+
     def corpus(self, data: Data, wanted: Array | None = None) -> Corpus:
         """The arrays for the engine; ``wanted`` has a row of labels for each layer."""
         if isinstance(data, Features):
@@ -134,15 +162,22 @@ class JointEncoder(Encoder):
         starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         n = int(starts[-1])
         outputs = np.full(n, -1, np.int64)
+        spec = self.spec(int(lengths.max(initial=1)))
         if wanted is not None:
             self._check_wanted(wanted, lengths)
             outputs = self.layers.packed(wanted)
+            partly = (wanted < 0).any(axis=0)
+            if partly.any():
+                flags = self._narrowed(wanted, starts)[partly]
+                sets, numbers = np.unique(flags, axis=0, return_inverse=True)
+                outputs[partly] = -2 - numbers.ravel()
+                spec = np.concatenate([spec, sets.ravel().astype(np.int64)])
         return Corpus(
             self._column_items(data, n),
             starts,
             np.zeros(0, np.int64),
             np.zeros(0, np.float32),
-            self.spec(int(lengths.max(initial=1))),
+            spec,
             outputs.astype(np.int32),
             starts,
         )
@@ -170,12 +205,36 @@ class JointEncoder(Encoder):
             for (layer, labels), code in zip(self.of_layer.items(), codes, strict=True)
         }
 
+    def _narrowed(self, wanted: Array, starts: Array) -> Array:
+        """For each word flags for the labels of all layers, from which the known are reachable."""
+        layers = []
+        for (layer, labels), own in zip(self.of_layer.items(), wanted, strict=True):
+            flags = (own < 0)[:, None] | (np.arange(len(labels)) == own[:, None])
+            sentences = np.searchsorted(starts, np.flatnonzero(own < 0), side="right") - 1
+            for i in np.unique(sentences).tolist() if layer in self.within else ():
+                inside = slice(starts[i], starts[i + 1])
+                good = self.within[layer].good_sets(own[inside])
+                if good is None:
+                    raise BadData(
+                        f"sentence {i + 1}: no labels of {layer} between those known keep the "
+                        "constraints"
+                    )
+                flags[inside] = good
+            layers.append(flags)
+        return np.concatenate(layers, axis=1)
+
     def _check_wanted(self, wanted: Array, lengths: Array) -> None:
         """See to it that constraints allow what is wanted."""
         starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         for layer, rules in self.within.items():
             one = Encoder((), (), tuple(self.of_layer[layer]), rules)
             one._check_labels(wanted[self.order.index(layer)], starts)
+        if self.layers.pairs and len(wanted[0]) and wanted.min() < 0:
+            i = int(np.argmin(wanted.min(axis=0)))
+            raise BadData(
+                f"{place(lengths, i)}: found None, expected a label of each layer, for there are "
+                "constraints between layers"
+            )
         for first, second, flags in self.layers.pairs:
             bad = flags[wanted[first], wanted[second]] == 0
             if bad.any():

@@ -178,10 +178,16 @@ def cluster(bits: int) -> Callable[[str], str]:
 
 @cache
 def stemmer() -> Callable[[str], str]:
-    """Porter's stemmer for English."""
-    import snowballstemmer
+    """Porter's stemmer for English: that of PyStemmer, which is C, or the same in Python."""
+    stem: Callable[[str], str]
+    try:
+        from Stemmer import Stemmer
 
-    stem = snowballstemmer.stemmer("porter").stemWord
+        stem = Stemmer("porter").stemWord
+    except ImportError:  # there is no package of it for this platform
+        from snowballstemmer.porter_stemmer import PorterStemmer
+
+        stem = PorterStemmer().stemWord
     known: dict[str, str] = {}
 
     def stemmed(word: str) -> str:

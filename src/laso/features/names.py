@@ -20,7 +20,7 @@ from laso.engine.hashing import mix
 from laso.engine.layout import Array
 from laso.engine.problem import NAMES, CompiledProblem
 from laso.features.encode import Encoder
-from laso.features.inputs import mixed, string_keys
+from laso.features.inputs import mixed
 from laso.features.templates import LENGTH, Atom, Template
 from laso.tasks.tagging import AFTER, BEFORE
 
@@ -67,9 +67,7 @@ class Namer:
     @cached_property
     def templates(self) -> dict[int, Template]:
         """The templates by the keys that their features begin with."""
-        templates = self.encoder.templates
-        keys = string_keys([template.identity for template in templates]).tolist()
-        return dict(zip(reversed(keys), reversed(templates), strict=True))
+        return self.encoder.keyed_templates()
 
     @cached_property
     def _values(self) -> dict[tuple[int, tuple[str, ...]], list[str]]:
@@ -99,14 +97,9 @@ class Namer:
                 f"{atom}={' '.join(self.value(template, atom, v) for v in some)}{where}"
                 for atom, some in zip(template.atoms, words, strict=True)
             )
-        atoms = list(template.atoms)
-        # The label that a weight is for is no value: it is the weight's own.
-        own = [atom for atom in atoms if not atom.offset and self.encoder.labels_of(atom.column)]
-        for atom in own[: len(atoms) - len(values)]:
-            atoms.remove(atom)
         return before + " | ".join(
             f"{atom.what if template.name else atom}={self.value(template, atom, v, chunk)}"
-            for atom, v in zip(atoms, values, strict=False)
+            for atom, v in zip(template.atoms, values, strict=False)
         )
 
     def value(self, template: Template, atom: Atom, number: int, chunk: Array | None = None) -> str:
@@ -195,7 +188,7 @@ class Namer:
                 outside = [BEFORE - far, AFTER - far + 1]
                 several.append([np.concatenate([self._inside(atom), *outside])])
         for combination in product(*several):
-            yield list(combination)
+            yield [*combination, *self.encoder.mixed_last(template)]
 
     def _inside(self, atom: Atom) -> Array:
         return np.arange(len(self._values[self._columns[atom.column], atom.bases]))

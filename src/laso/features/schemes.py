@@ -6,6 +6,8 @@
 
 Any of them, and mixtures, can be read: a chunk begins at B or S, after E or S, and at I or E whose
 type is not that of the tag before. Plain B, I ... are of the type "".
+
+A tag that is not known is None. Then it may be open whether a chunk begins at a word.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import numpy as np
 from laso.engine.layout import Array
 from laso.errors import BadData
 from laso.features.inputs import Column, Factor, numbered, place, short
+from laso.tasks.chunking import MAYBE, NEVER, SURELY
 
 SCHEMES = ("BIO", "IOB1", "IOBES")
 OUTSIDE = "O"
@@ -27,11 +30,14 @@ _O, _B, _I, _E, _S = range(5)
 
 
 class Spans(NamedTuple):
-    """The chunks of sentences end to end; each word outside counts as one too."""
+    """The chunks of sentences end to end; each word outside counts as one too.
+
+    Where tags are not known, they are the shortest that there can be.
+    """
 
     starts: Array  # where each begins, among all tokens
     lengths: Array
-    types: Array  # their numbers in names
+    types: Array  # their numbers in names, -1 where no tag is known
     names: tuple[str, ...]  # sorted; OUTSIDE among them, if it occurs
 
     def limit(self) -> int:
@@ -57,6 +63,53 @@ def read_tags(column: Column, lengths: Array) -> tuple[Spans, str]:
     return spans, _scheme(marks, begins, after_same)
 
 
+class Words(NamedTuple):
+    """What is known of each word in sentences of which not all tags are known."""
+
+    begins: Array  # NEVER, MAYBE or SURELY a chunk
+    types: Array  # as in Spans
+
+
+def read_partly(column: Sequence[str | None], lengths: Array) -> tuple[Spans, Words, str]:
+    """The same where some tags are None, with what is known of each word."""
+    known = np.array([tag is not None for tag in column], bool)
+    factor = Factor(*numbered([OUTSIDE if tag is None else tag for tag in column]))
+    parsed = [_parsed(tag, factor, lengths) for tag in factor.values]
+    names = tuple(sorted({parsed[code][1] for code in np.unique(factor.codes[known]).tolist()}))
+    numbers = [names.index(kind) if kind in names else -1 for _, kind in parsed]
+    marks = np.array([mark for mark, _ in parsed], np.int64)[factor.codes]
+    types = np.where(known, np.array(numbers, np.int64)[factor.codes], -1)
+    first = np.zeros(len(types), bool)
+    first[(np.cumsum(lengths) - lengths)[lengths > 0]] = True
+    before, was_known = np.roll(marks, 1), np.roll(known, 1) | first
+    before[first] = _O
+    after_same = was_known & (before != _O) & (np.roll(types, 1) == types)
+    apart = np.isin(marks, (_O, _B, _S)) | np.isin(before, (_O, _E, _S)) | ~after_same
+    scheme = _scheme(marks[known & was_known], *(a[known & was_known] for a in (apart, after_same)))
+    begins = np.where(apart, SURELY, NEVER)
+    inside = known & ~was_known & np.isin(marks, (_I, _E))
+    begins[inside] = MAYBE if scheme == "IOB1" else NEVER
+    begins[~known] = np.where(was_known & np.isin(before, (_O, _E, _S)), SURELY, MAYBE)[~known]
+    if scheme == "IOBES":
+        goes_on = ~known & was_known & np.isin(before, (_B, _I))
+        begins[goes_on], types[goes_on] = NEVER, np.roll(types, 1)[goes_on]
+    starts = np.flatnonzero(begins != NEVER)
+    spans = Spans(starts, np.diff(starts, append=len(types)), _of_spans(types, starts), names)
+    torn = (begins == NEVER) & (np.roll(types, 1) != types) & (np.roll(types, 1) >= 0)
+    if torn.any():
+        i = int(np.argmax(torn))
+        raise BadData(
+            f"{place(lengths, i)}: found the tag {short(column[i])} in a chunk of the type "
+            f"{names[types[i - 1]]!r}"
+        )
+    return spans, Words(begins, types), scheme
+
+
+def _of_spans(types: Array, starts: Array) -> Array:
+    """The types of spans: that of any word will do, the others are the same or not known."""
+    return np.maximum.reduceat(types, starts) if len(starts) else types
+
+
 def _scheme(marks: Array, begins: Array, after_same: Array) -> str:
     if np.isin(marks, (_E, _S)).any():
         return "IOBES"
@@ -64,11 +117,26 @@ def _scheme(marks: Array, begins: Array, after_same: Array) -> str:
     return "IOB1" if lone.any() and not ((marks == _B) & ~after_same).any() else "BIO"
 
 
-def _parsed(tag: str, column: Factor, lengths: Array) -> tuple[int, str]:
+def marked(tag: str) -> tuple[str, str]:
+    """Mark and type of a tag; the mark is empty if it is none."""
     if tag == OUTSIDE:
-        return _O, OUTSIDE
+        return OUTSIDE, OUTSIDE
     mark, hyphen, kind = tag.partition("-") if isinstance(tag, str) else ("", "", "")
-    if mark not in ("B", "I", "E", "S") or (hyphen and not kind) or kind == OUTSIDE:
+    is_tag = mark in ("B", "I", "E", "S") and (kind or not hyphen) and kind != OUTSIDE
+    return (mark, kind) if is_tag else ("", "")
+
+
+def chunks_of(tags: Sequence[str]) -> list[tuple[str, int, int]]:
+    """The chunks (type, start, end) and the words outside of a sentence, in order."""
+    spans, _ = read_tags(tags, np.array([len(tags)]))
+    bounds = pairwise([*spans.starts.tolist(), len(tags)])
+    names = (spans.names[i] for i in spans.types)
+    return [(name, a, b) for name, (a, b) in zip(names, bounds, strict=True)]
+
+
+def _parsed(tag: str, column: Factor, lengths: Array) -> tuple[int, str]:
+    mark, kind = marked(tag)
+    if not mark:
         token = int(np.argmax(column.codes == column.values.index(tag)))
         raise BadData(
             f"{place(lengths, token)}: found the tag {short(tag)}, expected O, or B, I, E or S "

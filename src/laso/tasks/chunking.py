@@ -3,7 +3,8 @@
 State: the number of words covered and the label of the last chunk. Operator: the group is the
 length of the next chunk, the label is its label; "outside" is a label too, of single words.
     Validity   the chunk ends within the sentence and is not too long; outside, it has one word
-    Goodness   length and label are those of the chunk wanted that begins there
+    Goodness   length and label are those of the chunk wanted that begins there; where not all is
+               known, its words may have its label, and it begins and ends where one may
     Action     the words of the chunk are covered, and its label is the last
 
 Features are templates (see laso.features.segments) interpreted here, so that new ones need no new
@@ -16,7 +17,8 @@ compilation. The sum of a chunk grows from cells that many chunks share:
     WHOLE(s, l)  INNER(s, l), END(s + l), and what only the whole chunk tells
 
 An output has for each word the number of the chunk that begins there, ``wanted(length, label)``,
-and -1 for a word at which none begins.
+and -1 for a word at which none begins. In sentences of which not all is known, each word has the
+number ``partly(begins, label)`` below -1 instead.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -30,7 +32,7 @@ import numpy as np
 from laso.engine.hashing import mix
 from laso.engine.layout import CELLS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS, Array
 from laso.engine.problem import CompiledProblem
-from laso.tasks.tagging import value_at
+from laso.tasks.tagging import cost_of, value_at
 
 # The constants at the head of spec; programs follow them.
 (
@@ -40,8 +42,9 @@ from laso.tasks.tagging import value_at
     SHIFT,  # two cells for each length fit into so many bits
     SUMS,  # the column with the row of the pool where the sums before a word stand
     WIDTH,  # of such a row: a power, then the sums of the columns
+    COSTS,  # 0, or where the losses of labels that are missed are
     TAIL,  # and the two after it: the most words of a gram in a chunk of 1, 2 and more words
-) = range(7)
+) = range(8)
 PROGRAMS = TAIL + 3
 # Each kind of templates has its place in spec and their number. The kinds are these, of which the
 # first three are grams of one, two and three words.
@@ -49,6 +52,35 @@ ANY, PAIR, TRIPLE, EACH, BEGIN, END, WHOLE, STEP = range(8)
 HEAD = PROGRAMS + 2 * 8
 
 FIRST, LAST, LENGTH, ALL, LABEL = range(5)  # what an atom is about
+NEVER, MAYBE, SURELY = range(3)  # does a chunk begin at a word?
+
+
+def begins_at(spec, code):
+    """Does a chunk begin at a word of which an output says so much?"""
+    return (-2 - code) // (spec[N_LABELS] + 1)
+
+
+def label_at(spec, code):
+    """The label known of a word, -1 if none is."""
+    if code >= 0:
+        return code % spec[N_LABELS]
+    return (-2 - code) % (spec[N_LABELS] + 1) - 1 if code < -1 else -1
+
+
+def may_be(spec, y, start, end, label):
+    """May there be such a chunk in a sentence of which not all is known?
+
+    A word that may begin a chunk of a label known begins none after another of that label, which
+    its tag (I in IOB1) would not say.
+    """
+    for i in range(start, end):
+        known = label_at(spec, y[i])
+        if (known >= 0 and known != label) or (i > start and begins_at(spec, y[i]) == SURELY):
+            return False
+    if end == y.shape[0]:
+        return True
+    begins = begins_at(spec, y[end])
+    return begins == SURELY or (begins == MAYBE and label_at(spec, y[end]) != label)
 
 
 def gram_keys(x, kind, i, position, out):
@@ -99,6 +131,8 @@ def atom_keys(x, kind, start, length, label, out, written):
 
 class Chunking(CompiledProblem):
     """Cut a sentence into labelled chunks from left to right."""
+
+    costs = COSTS
 
     @staticmethod
     def limits(x, out):
@@ -192,7 +226,16 @@ class Chunking(CompiledProblem):
 
     @staticmethod
     def is_good(x, y, state, group, label):
-        return y[state[0]] == group * x.spec[N_LABELS] + label
+        wanted = y[state[0]]
+        if wanted >= -1:
+            return wanted == group * x.spec[N_LABELS] + label
+        return may_be(x.spec, y, state[0], state[0] + group, label)
+
+    @staticmethod
+    def loss(x, y, state, group, label, was_good, good):
+        if not was_good or good:
+            return 0.0
+        return cost_of(x.spec, x.spec[COSTS], label_at(x.spec, y[state[0]]))
 
     @staticmethod
     def key(x, state, group, label):
@@ -213,6 +256,11 @@ Programs = Mapping[int, Sequence[tuple[int, Sequence[int] | Atoms]]]
 def wanted(length: int | Array, label: int | Array, n_labels: int) -> int | Array:
     """The number of a chunk in an output."""
     return length * n_labels + label
+
+
+def partly(begins: Array, label: Array, n_labels: int) -> Array:
+    """The numbers of words in an output of which not all is known; a label of -1 is not."""
+    return -2 - (begins * (n_labels + 1) + label + 1)
 
 
 def make_spec(

@@ -3,7 +3,7 @@
 State: the number of words labelled and the last labels of each layer. Operator: the label is that
 of the first layer, the group numbers the labels of the others (as digits, the last one lowest).
     Validity   each layer's label may follow its last one, and pairs of layers agree
-    Goodness   all are the labels wanted
+    Goodness   all are the labels wanted; where some are not known, ones that the known leave over
     Action     they join the histories
 
 The score of a step is a sum of factors. Each factor is about some layers (or about each of them by
@@ -38,7 +38,7 @@ from laso.engine.layout import (
     Array,
 )
 from laso.engine.problem import CompiledProblem
-from laso.tasks.tagging import LABEL_ATOM, Constraints, template_keys
+from laso.tasks.tagging import LABEL_ATOM, Constraints, cost_of, template_keys
 
 # The constants at the head of spec; tables and programs follow them.
 (
@@ -55,8 +55,11 @@ from laso.tasks.tagging import LABEL_ATOM, Constraints, template_keys
     N_RESTS,
     PAIRS,  # where the table of pairs of layers with constraints is
     N_PAIRS,
+    SETS,  # where the sets of good labels for words of which not all is known are
+    N_ROW,  # the labels of all layers
+    COSTS,  # 0, or where the losses of labels that are missed are
     HEAD,
-) = range(14)
+) = range(17)
 # The table of layers is behind the head. Of each: the number of its labels, where they begin in a
 # row, what its digit counts in a group, and the constraints (see tagging).
 SIZE, PLACE, STRIDE, FOLLOW, HORIZON, LAYER = range(6)
@@ -91,6 +94,27 @@ def agree(spec, i, prefix, label):
     return spec[spec[at + 2] + a * spec[HEAD + LAYER * second + SIZE] + b] != 0
 
 
+def is_wanted(spec, layer, code, own):
+    """Is a label of a layer among those wanted, if an output says so much of a word?"""
+    at = HEAD + LAYER * layer
+    if code < -1:
+        return spec[spec[SETS] - (code + 2) * spec[N_ROW] + spec[at + PLACE] + own] != 0
+    first = spec[HEAD + SIZE]
+    return code == -1 or own == (code % first if layer == 0 else digit(spec, code // first, layer))
+
+
+def wanted_in(spec, layer, code):
+    """The only label of a layer that is wanted, by its place in a row; -1 if there are more."""
+    at = HEAD + LAYER * layer
+    found = -1
+    for own in range(spec[at + SIZE]):
+        if is_wanted(spec, layer, code, own):
+            if found >= 0:
+                return -1
+            found = spec[at + PLACE] + own
+    return found
+
+
 def factor_of(spec, group):
     """Where the factor of a group is in spec."""
     return spec[OWN] if group >= spec[N_OTHERS] else spec[spec[OF_OTHER] + group]
@@ -107,6 +131,8 @@ def factor_keys(x, position, state, program, n, combination, out):
 
 class Joint(CompiledProblem):
     """Label the words of a sentence in several layers from left to right."""
+
+    costs = COSTS
 
     @staticmethod
     def limits(x, out):
@@ -235,7 +261,29 @@ class Joint(CompiledProblem):
     @staticmethod
     def is_good(x, y, state, group, label):
         spec = x.spec
-        return y[state[0]] == (group - spec[N_OTHERS]) * spec[HEAD + SIZE] + label
+        code, prefix = y[state[0]], group - spec[N_OTHERS]
+        if code >= 0:
+            return code == prefix * spec[HEAD + SIZE] + label
+        good = True
+        for layer in range(spec[N_LAYERS]):
+            own = label if layer == 0 else digit(spec, prefix, layer)
+            good &= is_wanted(spec, layer, code, own)
+        return good
+
+    @staticmethod
+    def loss(x, y, state, group, label, was_good, good):
+        spec = x.spec
+        if not was_good or good:
+            return 0.0
+        if spec[COSTS] == 0:
+            return 1.0
+        most = 0.0  # of the layers whose label is wrong
+        for layer in range(spec[N_LAYERS]):
+            own = label if layer == 0 else digit(spec, group - spec[N_OTHERS], layer)
+            if not is_wanted(spec, layer, y[state[0]], own):
+                wanted = wanted_in(spec, layer, y[state[0]])
+                most = max(most, cost_of(spec, spec[COSTS], wanted))
+        return most
 
     @staticmethod
     def key(x, state, group, label):
@@ -298,7 +346,11 @@ class Layers:
 
 
 def make_spec(layers: Layers, templates: Iterable[JointTemplate], *, longest: int = 1) -> Array:
-    """The constants of a joint problem; ``longest`` is that of the longest sentence."""
+    """The constants of a joint problem; ``longest`` is that of the longest sentence.
+
+    At their end is the place for sets: rows of flags, for the labels of a row of weights, that
+    outputs below -1 refer to (-2 is the first).
+    """
     sizes, n = layers.sizes, len(layers.sizes)
     templates = list(templates)
     order = max([int(bool(layers.constraints)), *(-o for t in templates for _, o in t.history)])
@@ -349,6 +401,7 @@ def make_spec(layers: Layers, templates: Iterable[JointTemplate], *, longest: in
         tables += pair.table.size
     for pair in layers.pairs:
         spec += pair.table.ravel().astype(int).tolist()
+    spec[SETS], spec[N_ROW] = len(spec), sum(sizes)
     return np.array(spec, np.int64)
 
 

@@ -37,11 +37,18 @@ from laso.engine.problem import CompiledProblem
     SETS,  # where the sets of good labels for words without a label are
     LISTS,  # -1, or the column with the first of a word's own features; the next has the end
     MOST,  # the longest of these lists
+    COSTS,  # 0, or where the losses of labels that are missed are
     HEAD,
-) = range(12)
+) = range(13)
+UNIT = 1 << 20  # losses are in spec as multiples of 1 / UNIT
 LABEL_ATOM = -1  # stands for a column: the label predicted at that offset
 BEFORE, AFTER = -2, -1000  # values of words outside the sentence, by distance
 UNKNOWN = -1  # of a column: a value that learning never saw, so that no weight has its key
+
+
+def cost_of(spec, costs, label):
+    """The loss of missing a label, 1 if nothing else is said or the label is not known."""
+    return spec[costs + label] / UNIT if costs > 0 and label >= 0 else 1.0
 
 
 def value_at(items, column, position):
@@ -85,6 +92,8 @@ def dynamic_keys(x, state, out):
 
 class Tagging(CompiledProblem):
     """Label the words of a sentence from left to right."""
+
+    costs = COSTS
 
     @staticmethod
     def limits(x, out):
@@ -149,6 +158,10 @@ class Tagging(CompiledProblem):
         if wanted >= -1:
             return wanted == -1 or wanted == label
         return x.spec[x.spec[SETS] - (wanted + 2) * x.spec[N_LABELS] + label] != 0
+
+    @staticmethod
+    def loss(x, y, state, group, label, was_good, good):
+        return cost_of(x.spec, x.spec[COSTS], y[state[0]]) if was_good and not good else 0.0
 
     @staticmethod
     def key(x, state, group, label):
