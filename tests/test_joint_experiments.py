@@ -92,6 +92,8 @@ def test_theorems_are_checked_on_the_sentences_learned_from(tmp_path, monkeypatc
     assert [one["sentences"] for one in results] == [12, 12]
     assert not there.choices_file.exists()
     assert all(one["corrections"] > 0 and one["radius"] > 0 for one in results)
+    assert all(one["margin"] >= one["own_margin"] for one in results)
+    assert {one["separator"] for one in results} <= {"beam", "greedy"}
     (path,) = there.write_report()
     assert "15,932 corrections" in path.read_text()
 
