@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.corpus import Files, plain_read
+from benchmarks.template import padded
 from laso.data import Sentence
 from laso.experiments import joint, measure
 from laso.experiments.joint import ALMA, SCORES
@@ -34,7 +35,7 @@ Tokens = list[tuple[str, ...]]
 
 def word_features(sentence: Sentence) -> list[list[str]]:
     """The words around, their parts and forms, as strings."""
-    words = ["__BOS2__", "__BOS1__", *(token[0] for token in sentence), "__EOS1__", "__EOS2__"]
+    words = padded([token[0] for token in sentence])
     found = []
     for i in range(2, len(words) - 2):
         a, b, word, d, e = words[i - 2 : i + 3]
@@ -63,7 +64,7 @@ def _kind(character: str) -> str:
 
 def tag_features(tags: list[str]) -> list[list[str]]:
     """The tags around, for the second of two taggers."""
-    t = ["__BOS2__", "__BOS1__", *tags, "__EOS1__", "__EOS2__"]
+    t = padded(tags)
     return [
         [
             *(f"pos[{j}]={t[i + j]}" for j in range(-2, 3)),

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from laso.experiments.measure import Row, table
-from laso.experiments.report import (
-    Claim,
-    Contrast,
-    choices,
-    circumstances,
-    claims,
-    groups,
-    sample,
-    saved,
-    title,
-)
+from laso.experiments import joint
+from laso.experiments.joint import PERCEPTRON
+from laso.experiments.measure import Row, table, timed
+from laso.experiments.report import Claim, Contrast, choices, sample, saved
 from laso.experiments.runner import Config, Experiment
 
 LAYERS = ("upos", "xpos", "feats")
 MEASURES = (*(f"{layer}_acc" for layer in LAYERS), "all_acc")
-PERCEPTRON = {"update": "perceptron", "weighting": "worst", "margin": 1.0}
 BEAMS = (1, 5)
 TOGETHER, IN_TURN = "together", "one after the other"
 ROWS = {
@@ -65,13 +55,14 @@ class Chain:
         from laso.features.layer_sets import rich_features
 
         sentences = read_columns(path)
+        held = None if dev is None else read_columns(dev)
         self.taggers = []
         curves = []
         for n, _ in enumerate(LAYERS):
             names = ["w", *LAYERS[:n]]
             templates = dict.fromkeys(rich_features(names, ["label"], self.resources))
             tagger = Tagger(templates=list(templates), columns=names, **self.given)
-            tagger.fit(_first(sentences, n + 2), dev=dev and _first(read_columns(dev), n + 2))
+            tagger.fit(_first(sentences, n + 2), dev=held and _first(held, n + 2))
             self.interrupted_ |= tagger.interrupted_
             self.n_iter_ = max(self.n_iter_, tagger.n_iter_)
             self.taggers.append(tagger)
@@ -116,9 +107,7 @@ def tested(model: Any, path: Path) -> Row:
     """The accuracy of each layer and of all at once; the time is from reading to the last label."""
     from laso.data import read_columns
 
-    began = time.perf_counter()
-    found = model.predict(path)
-    seconds = time.perf_counter() - began
+    found, seconds = timed(model, path)
     wanted = [[token[-len(LAYERS) :] for token in tokens] for tokens in read_columns(path)]
     pairs = [
         (tuple(a), tuple(b))
@@ -139,25 +128,23 @@ layers before, at all offsets: right ones in training, those found in decoding. 
 was chosen on a tenth of the training data."""
 
 
+def section(rows: list[Row]) -> str:
+    """The accuracies and the times."""
+    lines = []
+    for row in ROWS:
+        found = [sample(rows, row, name) for name in (*MEASURES, "epochs", "train_s", "test_s")]
+        lines.append([row, *(one.text() if one else "-" for one in found)])
+    head = ["", "UPOS", "XPOS", "features", "all", "epochs", "train s", "test s"]
+    return table(head, lines, left=1)
+
+
 def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path]:
     """Write ewt.md; the file."""
-    parts = [
-        "# Three layers on UD English EWT",
-        "Made by `laso reproduce ewt --report` from the JSON files beside it.",
-    ]
-    if not results:
-        return saved(folder / "ewt.md", "\n\n".join([*parts, "Nothing was measured yet."]) + "\n")
-    parts += [circumstances(results), NOTES]
-    for group, rows in groups(results).items():
-        lines = []
-        for row in ROWS:
-            found = [sample(rows, row, name) for name in (*MEASURES, "epochs", "train_s", "test_s")]
-            lines.append([row, *(one.text() if one else "-" for one in found)])
-        head = ["", "UPOS", "XPOS", "features", "all", "epochs", "train s", "test s"]
-        parts += [f"## {title(group)}", table(head, lines, left=1)]
-        parts += ["### Together or not", claims(CLAIMS, rows)]
-    parts += ["## Settings chosen on held-out data", choices(chosen, "accuracy")]
-    return saved(folder / "ewt.md", "\n\n".join(parts) + "\n")
+    heading, whose = "Three layers on UD English EWT", "Together or not"
+    text = joint.report(heading, "ewt", results, section, CLAIMS, notes=NOTES, whose=whose)
+    if results:
+        text += f"\n## Settings chosen on held-out data\n\n{choices(chosen, 'accuracy')}\n"
+    return saved(folder / "ewt.md", text)
 
 
 EXPERIMENT = Experiment(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from laso.experiments.measure import Row
+from laso.experiments.measure import Row, timed
 from laso.experiments.report import Claim, circumstances, claims, groups, title
 from laso.experiments.runner import Config
 
@@ -34,9 +33,7 @@ def tested(model: Any, path: Path) -> Row:
     """The scores of a test file; the time is from reading it to the last label."""
     from laso.data import read_columns
 
-    began = time.perf_counter()
-    found = model.predict(path)
-    seconds = time.perf_counter() - began
+    found, seconds = timed(model, path)
     wanted = [[token[-len(LAYERS) :] for token in tokens] for tokens in read_columns(path)]
     return {
         "train_beam": model.queue,
@@ -76,7 +73,14 @@ Training time is from reading the file to the model saved."""
 
 
 def report(
-    heading: str, name: str, results: list[Row], section: Any, statements: Sequence[Claim]
+    heading: str,
+    name: str,
+    results: list[Row],
+    section: Any,
+    statements: Sequence[Claim],
+    *,
+    notes: str = NOTES,
+    whose: str = "Claims of the paper",
 ) -> str:
     """The text of a report: circumstances, then for each set of resources a section and claims."""
     parts = [
@@ -85,9 +89,9 @@ def report(
     ]
     if not results:
         return "\n\n".join([*parts, "Nothing was measured yet."]) + "\n"
-    parts += [circumstances(results), NOTES]
+    parts += [circumstances(results), notes]
     for group, rows in groups(results).items():
         parts += [f"## {title(group)}", section(rows)]
         if statements:
-            parts += ["### Claims of the paper", claims(statements, rows)]
+            parts += [f"### {whose}", claims(statements, rows)]
     return "\n\n".join(parts) + "\n"

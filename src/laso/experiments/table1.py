@@ -5,12 +5,11 @@ Every row is a configuration of one estimator, ``Chunker``; only queue, update a
 
 from __future__ import annotations
 
-import time
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from laso.experiments.measure import Row, table
+from laso.experiments.measure import Row, table, timed
 from laso.experiments.report import (
     Claim,
     Contrast,
@@ -126,9 +125,7 @@ def tested(model: Any, path: Path) -> Row:
     from laso.data import read_columns
     from laso.metrics import chunk_scores
 
-    began = time.perf_counter()
-    found = model.predict(path)
-    seconds = time.perf_counter() - began
+    found, seconds = timed(model, path)
     wanted = [[token[-1] for token in sentence] for sentence in read_columns(path)]
     scores = chunk_scores(wanted, found)
     return {
