@@ -109,7 +109,11 @@ def test_chunks_are_learned(fitted):
     score = fitted.score(TEST)
     assert score > 0.85
     assert score == fitted.score(WORDS, TAGS) == chunk_scores(TAGS, fitted.predict(WORDS)).f / 100
-    assert fitted.facts_["limit"] == max(c.end - c.start for s in TRAIN for c in spans(s))
+    longest = {"O": 1}
+    for chunk in (c for s in TRAIN for c in spans(s)):
+        longest[chunk.type] = max(longest.get(chunk.type, 1), chunk.end - chunk.start)
+    assert fitted.facts_["longest"] == longest
+    assert fitted.facts_["limit"] == max(longest.values())
     assert sorted(fitted.classes_) == sorted({"O"} | {c.type for s in TRAIN for c in spans(s)})
 
 
@@ -260,6 +264,20 @@ def test_passes_one_by_one():
     assert chunker.score(TEST) > 0.6
 
 
+def test_chunks_may_be_as_long_as_any_of_their_label():
+    X = [[("x", "n"), ("y", "n"), ("z", "n")]]
+    short, long = ["B-a", "O", "B-b"], ["B-a", "I-a", "I-a"]
+    chunker = small().partial_fit(X, [short])
+    assert chunker.facts_["longest"] == {"a": 1, "b": 1, "O": 1}
+    chunker.partial_fit(X, [long])
+    assert chunker.facts_["longest"] == {"a": 3, "b": 1, "O": 1}
+    assert (chunker.encoder_.limit, chunker.encoder_.limits) == (3, [1, 3, 1])
+    with pytest.raises(BadData, match="token 1: found a chunk of 2 words, expected at most limit=1"):
+        chunker.resume(X, [["B-b", "I-b", "O"]], epochs=9)
+    partly = chunker.partial_fit(X, [["B-b", None, "O"]])
+    assert (partly.facts_["longest"], partly.encoder_.limits) == ({}, [1, 3, 3])
+
+
 @pytest.mark.parametrize("features", ["paper", "rich"])
 def test_the_sets_of_features_are_printable_and_may_be_given_back(features):
     named = Chunker(features=features, epochs=2, threads=1).fit(TRAIN)
@@ -305,12 +323,23 @@ def test_a_model_is_the_same_after_save_and_load(fitted, tmp_path, training):
         Tagger.load(path)
 
 
-@pytest.mark.parametrize("facts", [{"limit": 0}, {"limit": "7"}, {"scheme": "BILOU"}], ids=str)
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"limit": 0},
+        {"limit": "7"},
+        {"scheme": "BILOU"},
+        {"longest": [3]},
+        {"longest": {"NP": 0}},
+        {"longest": {"NP": 99}},
+    ],
+    ids=str,
+)
 def test_a_model_with_impossible_facts_is_refused(fitted, tmp_path, facts):
     broken = pickle.loads(pickle.dumps(fitted))
     broken.facts_ |= facts
     broken.save(tmp_path / "broken.laso")
-    with pytest.raises(BadModel, match=r"found the limit .* and the scheme"):
+    with pytest.raises(BadModel, match=r"found the (limit .* and the scheme|longest chunks)"):
         Chunker.load(tmp_path / "broken.laso")
 
 

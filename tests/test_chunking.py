@@ -28,7 +28,7 @@ from tests.engine_inputs import Task
 from tests.engine_twins import QUEUES, STRATEGIES, WEIGHTINGS, Twins, some_of_each, split
 
 LABELS = ("A", "B", "O")
-OUTSIDE = 2
+LIMITS = (3, 2, 1)  # of chunks of each label; O is outside
 Segmentation = list[tuple[int, int]]  # of (length, label)
 
 
@@ -41,19 +41,19 @@ def few(examples: int) -> Any:
     )
 
 
-def segmentations(n: int, limit: int, labels: int = 3, outside: int = OUTSIDE) -> Iterator[Any]:
+def segmentations(n: int) -> Iterator[Any]:
     """All ways to cut n words into labelled chunks."""
     if n == 0:
         yield []
-    for length in range(1, min(limit, n) + 1):
-        for label in range(labels):
-            if length == 1 or label != outside:
-                for rest in segmentations(n - length, limit, labels, outside):
-                    yield [(length, label), *rest]
+    for label, limit in enumerate(LIMITS):
+        for length in range(1, min(limit, n) + 1):
+            for rest in segmentations(n - length):
+                yield [(length, label), *rest]
 
 
 def encoder_for(features: list[str], sentences: list[Any], limit: int = 3) -> SegmentEncoder:
-    encoder = SegmentEncoder(parse_templates(features), ("w", "pos"), LABELS, limit=limit)
+    templates, longest = parse_templates(features), {"B": LIMITS[1]}
+    encoder = SegmentEncoder(templates, ("w", "pos"), LABELS, limit=limit, longest=longest)
     encoder.grow(data_of(sentences))
     return encoder
 
@@ -97,12 +97,12 @@ def test_the_space_has_every_segmentation_once(n):
             follow(after, [*path, operator])
 
     follow(problem.initial(x), [])
-    expected = [tuple(s) for s in segmentations(n, 3)]
+    expected = [tuple(s) for s in segmentations(n)]
     assert Counter(map(tuple, found)) == Counter(expected)
     assert len(set(expected)) == len(expected)
 
 
-@pytest.mark.parametrize("segmentation", list(segmentations(4, 3)), ids=str)
+@pytest.mark.parametrize("segmentation", list(segmentations(4)), ids=str)
 def test_one_path_is_good(segmentation):
     corpus = corpus_of(FEW, [[("a", "x")] * 4], [segmentation])
     problem, x, y = Reference(Chunking, 3), input_of(corpus, 0), output_of(corpus, 0)
@@ -302,7 +302,7 @@ def corpora(draw: Any) -> Corpus:
         chunks: Segmentation = []
         while (left := len(sentence) - sum(length for length, _ in chunks)) > 0:
             length = draw(st.integers(1, min(3, left)))
-            chunks.append((length, draw(st.integers(0, 2 if length == 1 else 1))))
+            chunks.append((length, draw(st.integers(0, 3 - length))))
         outputs.append(chunks)
     return corpus_of(features, sentences, outputs)
 
@@ -349,7 +349,7 @@ def test_a_wide_beam_finds_the_best_of_all_segmentations(corpus, seed):
         x = input_of(corpus, i)
         values = {
             tuple(chunks): score(problem, x, chunks, weights)
-            for chunks in segmentations(len(x.items), 3)
+            for chunks in segmentations(len(x.items))
         }
         assert scores[i] == max(values.values()) == values[tuple(found)]
 
@@ -371,7 +371,7 @@ def random_weights(problem: Reference, corpus: Corpus, seed: int) -> dict[Any, f
     weights: dict[Any, float] = {}
     for i in range(len(corpus.starts) - 1):
         x = input_of(corpus, i)
-        for chunks in segmentations(len(x.items), 3):
+        for chunks in segmentations(len(x.items)):
             for name, _ in features_of(problem, x, chunks):
                 if name not in weights:
                     weights[name] = float(numbers.integers(-9, 10))
@@ -392,7 +392,7 @@ def test_sums_of_a_learner_are_kept_up_to_date():
     """After each update the cells are summed anew: the score answered is that of the weights."""
     chunks: list[Segmentation] = [
         [(2, 0), (1, 2), (2, 1)],
-        [(1, 0), (3, 1)],
+        [(1, 1), (3, 0)],
         [(1, 1)],
         [(3, 0), (2, 0)],
     ]

@@ -56,7 +56,7 @@ class Chunker(SequenceEstimator):
 
     features   "rich", "paper" (see laso.features.segments), or templates of your own
     resources  word lists, clusters ... for "rich" and "paper" (see laso.features.lists)
-    limit      the most words of a chunk; None: as many as the longest to learn from
+    limit      the most words of a chunk; None: as many as the longest of its label to learn from
     scheme     of the tags answered: "BIO", "IOB1", "IOBES"; None: as in the data to learn from
     queue      the width of a beam for each number of words covered; or beam(5), which has one for
                each number of chunks, bounded_best_first(5), exact() ...
@@ -168,7 +168,13 @@ class Chunker(SequenceEstimator):
         return [mix(root, length) for length in range(1, self.encoder_.limit + 1)]
 
     def _wider(self, facts: dict[str, Any]) -> dict[str, Any]:
-        return {**self.facts_, "limit": max(facts["limit"], self.facts_["limit"])}
+        old, new = self.facts_.get("longest"), facts["longest"]
+        longest = old and new and {k: max(old.get(k, 1), new.get(k, 1)) for k in {**old, **new}}
+        return {
+            **self.facts_,
+            "limit": max(facts["limit"], self.facts_["limit"]),
+            "longest": longest or {},
+        }
 
     def _rule(self) -> Rule:
         return WITH_MARGIN if self.update is None else self.update
@@ -200,8 +206,11 @@ class Chunker(SequenceEstimator):
         return [Counter(dict(zip(answers.spans.names, numbers, strict=True)))]
 
     def _facts(self, data: Data, answers: Tagged) -> dict[str, Any]:
+        # Where not all is known, chunks may be longer than what is known of them.
+        all_known = self.limit is None and answers.words is None
         return {
             "limit": self.limit or answers.spans.limit(),
+            "longest": answers.spans.longest() if all_known else {},
             "scheme": self.scheme or answers.scheme,
         }
 
@@ -218,7 +227,12 @@ class Chunker(SequenceEstimator):
         limit, scheme = self.facts_["limit"], self.facts_["scheme"]
         if not whole(limit, 1) or scheme not in SCHEMES:
             raise BadModel(f"found the limit {limit!r} and the scheme {scheme!r}")
-        return SegmentEncoder(templates, names, labels, limit=limit)
+        longest = self.facts_.get("longest", {})
+        if not isinstance(longest, dict) or not all(
+            whole(most, 1) and most <= limit for most in longest.values()
+        ):
+            raise BadModel(f"found the longest chunks {longest!r}, expected numbers up to {limit}")
+        return SegmentEncoder(templates, names, labels, limit=limit, longest=longest)
 
     def _corpus(self, data: Data, answers: Tagged | None) -> Corpus:
         encoder = self.encoder_
@@ -232,14 +246,15 @@ class Chunker(SequenceEstimator):
                     f"{place(data.lengths, at)}: found the chunk type {name!r}, which learning "
                     f"has not seen; expected one of {', '.join(encoder.labels)}"
                 )
-        if spans.limit() > encoder.limit:
-            longest = int(np.argmax(spans.lengths))
-            raise BadData(
-                f"{place(data.lengths, spans.starts[longest])}: found a chunk of "
-                f"{spans.lengths[longest]} words, expected at most limit={encoder.limit}"
-            )
         n_labels = len(encoder.labels)
         numbers = np.array([*map(encoder.labels.index, spans.names), -1], np.int64)
+        most = np.array([*encoder.limits, encoder.limit])[numbers[spans.types]]
+        if (spans.lengths > most).any():
+            long = int(np.argmax(spans.lengths - most))
+            raise BadData(
+                f"{place(data.lengths, spans.starts[long])}: found a chunk of "
+                f"{spans.lengths[long]} words, expected at most limit={most[long]}"
+            )
         outputs = np.full(int(data.lengths.sum()), -1, np.int64)
         outputs[spans.starts] = wanted(spans.lengths, numbers[spans.types], n_labels)
         if answers.words is not None:

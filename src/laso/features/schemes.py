@@ -44,6 +44,11 @@ class Spans(NamedTuple):
         """The length of the longest."""
         return int(self.lengths.max(initial=1))
 
+    def longest(self) -> dict[str, int]:
+        """The length of the longest of each type."""
+        of = [self.lengths[self.types == i] for i in range(len(self.names))]
+        return {name: int(some.max()) for name, some in zip(self.names, of, strict=True)}
+
 
 def read_tags(column: Column, lengths: Array) -> tuple[Spans, str]:
     """The chunks of tagged sentences, and the scheme that the tags are in."""

@@ -7,8 +7,8 @@ A feature set is a list of templates (see templates.py), to print, to cut and to
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -124,9 +124,13 @@ def kind_of(template: Template) -> int:
 
 @dataclass
 class SegmentEncoder(Encoder):
-    """Makes a corpus of sentences to be cut into chunks of at most ``limit`` words."""
+    """Makes a corpus of sentences to be cut into chunks of at most ``limit`` words.
+
+    ``longest`` has the most words of chunks of a label, where they are fewer.
+    """
 
     limit: int = 1
+    longest: Mapping[str, int] = field(default_factory=dict)
 
     def _check_template(self, template: Template) -> None:
         kind_of(template)
@@ -165,15 +169,18 @@ class SegmentEncoder(Encoder):
             column = 1 + self._sequences.index(column)
         return _PLACES[atom.place], column, atom.offset
 
+    @property
+    def limits(self) -> list[int]:
+        """The most words that chunks of each label may have."""
+        longest = {**self.longest, OUTSIDE: 1}
+        return [longest.get(label, self.limit) for label in self.labels]
+
     @cached_property
     def spec(self) -> Array:
         """The problem's constants."""
-        outside = self.labels.index(OUTSIDE) if OUTSIDE in self.labels else -1
         return make_spec(
-            len(self.labels),
             self.programs,
-            limit=self.limit,
-            outside=outside,
+            limits=self.limits,
             sums=(len(self.views), 1 + len(self._sequences)),
         )
 

@@ -2,7 +2,8 @@
 
 State: the number of words covered and the label of the last chunk. Operator: the group is the
 length of the next chunk, the label is its label; "outside" is a label too, of single words.
-    Validity   the chunk ends within the sentence and is not too long; outside, it has one word
+    Validity   the chunk ends within the sentence and is not too long for its label; outside, it
+               has one word
     Goodness   length and label are those of the chunk wanted that begins there; where not all is
                known, its words may have its label, and it begins and ends where one may
     Action     the words of the chunk are covered, and its label is the last
@@ -37,8 +38,8 @@ from laso.tasks.tagging import cost_of, value_at
 # The constants at the head of spec; programs follow them.
 (
     N_LABELS,
-    OUTSIDE,  # the label of words in no chunk, -1 if there is none
     LIMIT,  # the length of the longest chunk
+    LIMITS,  # where those of the longest chunks of each label are
     SHIFT,  # two cells for each length fit into so many bits
     SUMS,  # the column with the row of the pool where the sums before a word stand
     WIDTH,  # of such a row: a power, then the sums of the columns
@@ -213,7 +214,7 @@ class Chunking(CompiledProblem):
 
     @staticmethod
     def allowed(x, state, group, label):
-        return group == 1 or label != x.spec[OUTSIDE]
+        return group <= x.spec[x.spec[LIMITS] + label]
 
     @staticmethod
     def apply(x, state, group, label, new):
@@ -263,12 +264,16 @@ def partly(begins: Array, label: Array, n_labels: int) -> Array:
     return -2 - (begins * (n_labels + 1) + label + 1)
 
 
-def make_spec(
-    n_labels: int, programs: Programs, *, limit: int, outside: int = -1, sums: tuple[int, int]
-) -> Array:
-    """The constants of a chunking problem; ``sums`` are SUMS and WIDTH (see ``sequence_sums``)."""
+def make_spec(programs: Programs, *, limits: Sequence[int], sums: tuple[int, int]) -> Array:
+    """The constants of a chunking problem.
+
+    ``limits`` are the most words that chunks of each label may have, ``sums`` are SUMS and WIDTH
+    (see ``sequence_sums``).
+    """
+    limit = max(limits)
     spec = [0] * HEAD
-    spec[N_LABELS], spec[OUTSIDE], spec[LIMIT] = n_labels, outside, limit
+    spec[N_LABELS], spec[LIMIT], spec[LIMITS] = len(limits), limit, len(spec)
+    spec += limits
     spec[SHIFT] = (2 * limit - 1).bit_length()
     spec[SUMS], spec[WIDTH] = sums
     for words in (1, 2, 3):
