@@ -11,6 +11,7 @@ Describe a search problem, choose how the queue is kept, and learn the weights i
     JointTagger            one for several layers of labels at once
     CRF                    the one of sklearn-crfsuite, on the same engine
     load_model             any of them from a file
+    mixed                  several of them in one
 """
 
 from typing import TYPE_CHECKING, Any
@@ -55,7 +56,7 @@ from laso.updates import (
 from laso.vectors import Linear, linear_kernel, polynomial_kernel, rbf_kernel
 
 if TYPE_CHECKING:
-    from laso.estimators import CRF, Chunker, JointTagger, Tagger, load_model
+    from laso.estimators import CRF, Chunker, JointTagger, Tagger, load_model, mixed
 
 __version__ = "0.1.0"
 
@@ -98,6 +99,7 @@ __all__ = [
     "loss_proportional",
     "max_violation",
     "memory",
+    "mixed",
     "passive_aggressive",
     "perceptron",
     "polynomial_kernel",
@@ -114,7 +116,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """The estimators, imported when first used: they need Numba and scikit-learn."""
-    if name in ("CRF", "Chunker", "JointTagger", "Tagger", "load_model"):
+    if name in ("CRF", "Chunker", "JointTagger", "Tagger", "load_model", "mixed"):
         from laso import estimators
 
         return getattr(estimators, name)

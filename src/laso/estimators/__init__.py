@@ -12,6 +12,7 @@ from laso.estimators.base import SequenceEstimator
 from laso.estimators.chunker import Chunker
 from laso.estimators.crf import CRF
 from laso.estimators.joint import JointTagger
+from laso.estimators.mixture import mixed
 from laso.estimators.runs import Checkpoint, Size
 from laso.estimators.tagger import Tagger, quality
 
@@ -25,6 +26,7 @@ __all__ = [
     "TASKS",
     "Tagger",
     "load_model",
+    "mixed",
     "quality",
 ]
 
