@@ -7,6 +7,8 @@ from typer.testing import CliRunner
 from laso import BadModel, Chunker, Tagger, load_model, mixed
 from laso.cli import app
 from laso.data import load_bundled, write_columns
+from laso.experiments import mixtures
+from laso.experiments.runner import experiment
 from laso.model_file import stored_rows
 
 TRAIN, TEST = load_bundled()
@@ -88,3 +90,51 @@ def test_the_command(models, tmp_path):
     write_columns(tmp_path / "test.txt", TEST)
     found = load_model(tmp_path / "all.laso")
     assert found.predict(tmp_path / "test.txt") == mixed(models).predict(TEST)
+
+
+# The experiments
+
+
+def test_each_size_is_tested_with_the_models_of_its_own(tmp_path):
+    made = mixtures.Several(tagger, seed=1)
+    assert [model.seed for model in made.models] == list(range(8, 16))
+    write_columns(tmp_path / "train.txt", TRAIN[:40])
+    made.fit(tmp_path / "train.txt")
+
+    def tested(model, path):
+        return {"weights": float(np.abs(model.weights_.v).sum()), "path": path}
+
+    parts = mixtures.of_each_size(tested, made, tmp_path)["parts"]
+    assert [part["models"] for part in parts] == [1, 2, 4, 8]
+    mixture = mixed(made.models[:4])
+    assert parts[2] == tested(mixture, tmp_path) | {"models": 4}
+    assert made.n_iter_ == 2
+    assert made.save(tmp_path / "m.laso") == (tmp_path / "m.laso").stat().st_size
+
+
+def test_settings_are_chosen_with_one_model(tmp_path):
+    write_columns(tmp_path / "train.txt", TRAIN[:40])
+    made = mixtures.Several(tagger, seed=0).fit(tmp_path / "train.txt", dev=tmp_path / "train.txt")
+    alone = tagger(seed=0).fit(tmp_path / "train.txt", dev=tmp_path / "train.txt")
+    assert len(made.models) == 1
+    assert made.scores_ == alone.scores_
+
+
+@pytest.mark.parametrize("name", ["mixture1", "mixture2"])
+def test_rows_and_choices_are_those_of_the_table(name):
+    found, base = experiment(name), experiment(name.replace("mixture", "table"))
+    assert found.chosen_by == base.name
+    assert found.rows == {row: base.rows[row] for row in found.rows}
+
+
+def test_the_report_has_a_line_for_each_number_of_models(tmp_path):
+    facts = {"row": "LaSOp_5", "features": "rich", "resources": [], "corpus": "conll2000"}
+    facts |= {"seed": 0, "train_s": 80.0, "precision": 1.0, "recall": 2.0, "test_s": 0.5}
+    facts |= {"versions": {"laso": "1"}, "machine": {}, "jobs": 1}
+    results = [facts | {"models": n, "f": 90.0 + n} for n in mixtures.SIZES]
+    (file,) = experiment("mixture1").report(results, {}, tmp_path)
+    text = file.read_text()
+    assert "## Features rich, no resources" in text
+    assert "| LaSOp_5 | 4 | 1.00 | 2.00 | 94.00 | 0.50 | 40 |" in text
+    (file,) = experiment("mixture1").report([], {}, tmp_path)
+    assert "Nothing was measured yet." in file.read_text()
