@@ -1,8 +1,12 @@
 """JointTagger: the same as one tagger on products, constraints, templates, files, errors."""
 
 import random
+from itertools import combinations, product
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import laso
 from laso import (
@@ -13,6 +17,7 @@ from laso import (
     Tagger,
     beam,
     exact,
+    load_model,
     max_violation,
     perceptron,
     worst,
@@ -20,6 +25,7 @@ from laso import (
 from laso.data import load_bundled, read_columns, write_columns
 from laso.features.layer_sets import rich_features
 from laso.features.layers import JointEncoder, layer_labels, row_labels
+from laso.tasks.joint import Layers, Pair
 
 LAYERS = ("pos", "chunk")
 SIMPLE = ["w[-1..1]", "w.suffix2[0]", "label[-1]", "pos[0]|chunk[0]", "pos[0]|chunk[0]|chunk[-1]"]
@@ -110,6 +116,54 @@ def test_constraints_within_and_between_layers_hold():
             assert pos not in allowed or after in allowed[pos]
             if after.startswith("I-"):
                 assert before[2:] == after[2:]
+
+
+@pytest.mark.parametrize("layers", [("a", "b", "c"), ("c", "a", "b")])
+def test_only_labels_seen_together_are_given_together(layers, tmp_path):
+    rng = random.Random(1)
+    triples = [("x", "1", "p"), ("x", "2", "p"), ("y", "2", "q"), ("z", "1", "q"), ("z", "3", "r")]
+    data = [[(rng.choice("stuv"), *rng.choice(triples)) for _ in range(4)] for _ in range(30)]
+    usual = {"layers": layers, "features": ["w[0]", "label[-1]"], "epochs": 1, "threads": 1}
+    free = JointTagger(**usual).fit(data)
+    model = JointTagger(**usual, between="seen").fit(data)
+
+    def pairs(tokens):
+        return {(i, j, t[i], t[j]) for t in tokens for i in range(3) for j in range(i)}
+
+    unseen = [[(rng.choice("stuvw"),) for _ in range(6)] for _ in range(50)]
+    known = pairs([token[1:] for sentence in data for token in sentence])
+    assert not pairs([t for tags in free.predict(unseen) for t in tags]) <= known
+    assert pairs([t for tags in model.predict(unseen) for t in tags]) <= known
+    model.save(tmp_path / "m.laso")
+    assert load_model(tmp_path / "m.laso").predict(unseen) == model.predict(unseen)
+
+
+def test_labels_seen_together_later_may_be_given_together_from_then_on():
+    model = tagger(between="seen").partial_fit([[("a", "x", "O"), ("b", "y", "B-k")]])
+    assert model.facts_["between"] == {"pos": {"chunk": {"x": ["O"], "y": ["B-k"]}}}
+    with pytest.raises(BadData, match=r"token 1: found .* which the constraints forbid"):
+        model.resume([[("a", "x", "B-k")]], epochs=9)
+    model.partial_fit([[("a", "x", "B-k")]])
+    assert model.facts_["between"] == {"pos": {"chunk": {"x": ["B-k", "O"], "y": ["B-k"]}}}
+    for _ in range(9):
+        model.partial_fit([[("a", "x", "B-k")]])
+    assert model.predict([["a"]]) == [[("x", "B-k")]]
+
+
+@given(st.data())
+def test_prefixes_are_the_combinations_that_pairs_allow(data):
+    sizes = data.draw(st.lists(st.integers(1, 3), min_size=2, max_size=4))
+    chosen = data.draw(st.sets(st.sampled_from(list(combinations(range(len(sizes)), 2)))))
+    pairs = []
+    for a, b in sorted(chosen):
+        flags = st.lists(st.booleans(), min_size=sizes[b], max_size=sizes[b])
+        pairs.append(Pair(a, b, np.array([data.draw(flags) for _ in range(sizes[a])])))
+    expected = [
+        number
+        for number, labels in enumerate(product(*map(range, sizes[1:])))
+        if all(p.first == 0 or p.table[labels[p.first - 1], labels[p.second - 1]] for p in pairs)
+    ]
+    assert Layers(sizes, pairs=pairs).prefixes() == expected
 
 
 def test_data_that_break_constraints_are_refused_with_the_place():
@@ -210,6 +264,7 @@ def test_it_learns_bit_by_bit_when_all_labels_are_told():
         ({"layers": ["pos", "label"]}, "layers must be two or more names"),
         ({"constraints": {"x": "BIO"}}, "constraints must be"),
         ({"between": {"pos": {"pos": {}}}}, "between must be"),
+        ({"between": "often"}, "between must be None, 'seen'"),
         ({"features": SIMPLE, "resources": ["lexicon"]}, "are for the features rich only"),
         ({"queue": exact()}, "no signature|several decisions"),
         ({"columns": ["pos"]}, "for a column and for a layer"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise, product
+from itertools import combinations, pairwise, product
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from laso.engine.hashing import mix
 from laso.engine.layout import Array, Corpus
 from laso.errors import BadData, BadModel
 from laso.estimators.base import SequenceEstimator, by_sentence
-from laso.estimators.task import WITH_MARGIN, chosen_features, spoken
+from laso.estimators.task import WITH_MARGIN, chosen_features, one_by_one, spoken
 from laso.estimators.weights import ClassWeight, check_siblings, counted
 from laso.features import encode
 from laso.features.encode import Encoder
@@ -39,6 +39,8 @@ from laso.training import Rule, Strategy
 
 Labels = list[list[tuple[str, ...]]]
 Table = Mapping[str | None, Sequence[str | None]]
+Pairs = Mapping[str, Mapping[str, Mapping[str, Sequence[str]]]]
+SEEN = "seen"
 
 
 class JointTagger(SequenceEstimator):
@@ -50,7 +52,8 @@ class JointTagger(SequenceEstimator):
     constraints  for a layer "BIO", "IOBES", or for each label those that may follow it (None: both
                  ends), as in {"chunk": "BIO"}
     between      for two layers, which labels of the second go with each of the first, as in
-                 {"pos": {"chunk": {"NN": ["B-NP", "I-NP"]}}}; labels not named go with any
+                 {"pos": {"chunk": {"NN": ["B-NP", "I-NP"]}}}; labels not named go with any.
+                 "seen": those that the data to learn from have together, in any two layers
     queue        the width of a beam whose rounds are words; or beam(5), bounded_best_first(5) ...
     update       None: perceptron(weighting=worst, margin=1.0)
 
@@ -69,7 +72,7 @@ class JointTagger(SequenceEstimator):
         features: str | Sequence[str | Template] = "rich",
         resources: Sequence[str] = (),
         constraints: Mapping[str, str | Table] | None = None,
-        between: Mapping[str, Mapping[str, Mapping[str, Sequence[str]]]] | None = None,
+        between: str | Pairs | None = None,
         columns: Sequence[str] | None = None,
         queue: int | MakeQueue = 10,
         update: Rule | None = None,
@@ -123,14 +126,16 @@ class JointTagger(SequenceEstimator):
             for layer, rule in rules.items()
         )
         pairs = {} if self.between is None else self.between
-        two = isinstance(pairs, Mapping) and all(
-            {a, b} <= set(layers) and a != b for a, others in pairs.items() for b in others
-        )
+        two = pairs == SEEN
+        if isinstance(pairs, Mapping):
+            two = all(
+                {a, b} <= set(layers) and a != b for a, others in pairs.items() for b in others
+            )
         return [
             *super()._checks(),
             ("layers", named and distinct, "two or more names of letters, digits and _"),
             ("constraints", known, "None, or for a layer 'BIO', 'IOBES' or a table"),
-            ("between", two, "None, or for a layer and another a table"),
+            ("between", two, "None, 'seen', or for a layer and another a table"),
             ("resources", not isinstance(self.resources, str), "a list of names or paths"),
         ]
 
@@ -185,6 +190,17 @@ class JointTagger(SequenceEstimator):
             }
         )
 
+    def _facts(self, data: Data, answers: list[Column]) -> dict[str, Any]:
+        if self.between != SEEN:
+            return {}
+        columns = map(one_by_one, answers)
+        return {"between": _together(dict(zip(self.layers, columns, strict=True)))}
+
+    def _wider(self, facts: dict[str, Any]) -> dict[str, Any]:
+        if self.between != SEEN:
+            return super()._wider(facts)
+        return {"between": _joined(self.facts_["between"], facts["between"])}
+
     def _counts(self, data: Data, answers: list[Column]) -> list[Counter[str]]:
         return [
             Counter({f"{layer}{BETWEEN}{label}": n for label, n in counted(column).items()})
@@ -208,9 +224,12 @@ class JointTagger(SequenceEstimator):
             layer: tagging.constraints(of_layer[layer], given)
             for layer, given in (self.constraints or {}).items()
         }
+        pairs = self.facts_.get("between") if self.between == SEEN else self.between or {}
+        if not isinstance(pairs, Mapping):
+            raise BadModel("found no labels seen together, which the model needs")
         between = {
             (a, b): _flags(of_layer[a], of_layer[b], given)
-            for a, others in (self.between or {}).items()
+            for a, others in pairs.items()
             for b, given in others.items()
         }
         widest_first = tuple(row_labels({layer: of_layer[layer] for layer in self.layers}))
@@ -283,6 +302,30 @@ class JointTagger(SequenceEstimator):
 
 
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+def _together(columns: Mapping[str, Sequence[str | None]]) -> dict[str, Any]:
+    """The labels that words have together, in each two layers."""
+    found: dict[str, Any] = {}
+    for (a, first), (b, second) in combinations(columns.items(), 2):
+        table = found.setdefault(a, {}).setdefault(b, {})
+        for x, y in sorted({pair for pair in zip(first, second, strict=True) if None not in pair}):
+            table.setdefault(x, []).append(y)
+    return found
+
+
+def _joined(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """The labels that words have together in the one or in the other."""
+    return {
+        a: {
+            b: {
+                label: sorted({*first[a][b].get(label, ()), *second[a][b].get(label, ())})
+                for label in sorted({*first[a][b], *second[a][b]})
+            }
+            for b in others
+        }
+        for a, others in first.items()
+    }
 
 
 def _flags(

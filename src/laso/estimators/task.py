@@ -290,12 +290,16 @@ def spoken(label: Any) -> str:
     return label if isinstance(label, str) else "/".join(map(str, label))
 
 
+def one_by_one(labels: Column) -> list[str | None]:
+    """The labels of all tokens as one list."""
+    if isinstance(labels, Factor):
+        return list(np.array(labels.values, dtype=object)[labels.codes].tolist())
+    return list(labels)
+
+
 def by_sentence(labels: Column, lengths: Array) -> list[list[str | None]]:
     """The labels of all tokens as a list for each sentence."""
-    if isinstance(labels, Factor):
-        flat = np.array(labels.values, dtype=object)[labels.codes].tolist()
-    else:
-        flat = list(labels)
+    flat = one_by_one(labels)
     return [flat[a:b] for a, b in pairwise([0, *np.cumsum(lengths).tolist()])]
 
 

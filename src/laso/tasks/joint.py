@@ -43,7 +43,8 @@ from laso.tasks.tagging import LABEL_ATOM, Constraints, cost_of, template_keys
 # The constants at the head of spec; tables and programs follow them.
 (
     N_LAYERS,
-    N_PREFIXES,  # the labels of all layers but the first, multiplied
+    PREFIXES,  # where the combinations of labels of all layers but the first are
+    N_PREFIXES,
     ORDER,  # of the histories
     N_OTHERS,
     N_CELLS,  # of a word
@@ -59,7 +60,7 @@ from laso.tasks.tagging import LABEL_ATOM, Constraints, cost_of, template_keys
     N_ROW,  # the labels of all layers
     COSTS,  # 0, or where the losses of labels that are missed are
     HEAD,
-) = range(17)
+) = range(18)
 # The table of layers is behind the head. Of each: the number of its labels, where they begin in a
 # row, what its digit counts in a group, and the constraints (see tagging).
 SIZE, PLACE, STRIDE, FOLLOW, HORIZON, LAYER = range(6)
@@ -154,14 +155,11 @@ class Joint(CompiledProblem):
     def groups(x, state, out):
         spec = x.spec
         n, first = 0, spec[N_OTHERS]
-        for prefix in range(spec[N_PREFIXES]):
-            possible = True  # else the first layer need not be looked at
+        for i in range(spec[PREFIXES], spec[PREFIXES] + spec[N_PREFIXES]):
+            prefix, possible = spec[i], True
             for layer in range(1, spec[N_LAYERS]):
                 possible &= may_follow(spec, layer, state, digit(spec, prefix, layer))
-            for i in range(spec[N_PAIRS]):
-                if possible and spec[spec[PAIRS] + 3 * i] > 0:
-                    possible = agree(spec, i, prefix, 0)
-            if possible:
+            if possible:  # else the first layer need not be looked at
                 out[n] = first + prefix
                 n += 1
         return n
@@ -323,10 +321,15 @@ class Layers:
     constraints: dict[int, Constraints] = field(default_factory=dict)
     pairs: Sequence[Pair] = ()
 
-    @property
-    def prefixes(self) -> int:
-        """The combinations of labels of all layers but the first."""
-        return prod(self.sizes[1:])
+    def prefixes(self) -> list[int]:
+        """The combinations of labels of all layers but the first that pairs allow, as numbers."""
+        good = np.ones(self.sizes[1:], bool)
+        for pair in self.pairs:
+            if pair.first > 0:
+                shape = [1] * good.ndim
+                shape[pair.first - 1], shape[pair.second - 1] = pair.table.shape
+                good &= pair.table.astype(bool).reshape(shape)
+        return [int(number) for number in np.flatnonzero(good)]
 
     def packed(self, labels: Sequence[Array] | Array) -> Array:
         """The labels of all words in each layer as one number for each word, as outputs are."""
@@ -355,7 +358,10 @@ def make_spec(layers: Layers, templates: Iterable[JointTemplate], *, longest: in
     templates = list(templates)
     order = max([int(bool(layers.constraints)), *(-o for t in templates for _, o in t.history)])
     spec = [0] * (HEAD + LAYER * n)
-    spec[N_LAYERS], spec[N_PREFIXES], spec[ORDER] = n, layers.prefixes, order
+    prefixes = layers.prefixes()
+    spec[N_LAYERS], spec[ORDER] = n, order
+    spec[PREFIXES], spec[N_PREFIXES] = len(spec), len(prefixes)
+    spec += prefixes
     strides = [0, *_strides(sizes[1:])]
     for layer, (size, place) in enumerate(zip(sizes, [0, *accumulate(sizes)][:-1], strict=True)):
         at = HEAD + LAYER * layer
