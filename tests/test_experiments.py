@@ -277,6 +277,11 @@ def test_settings_that_do_not_exist_are_refused(wrong, message):
         worker.parameters({"queue": 1, "epochs": 1, **wrong})
 
 
+@pytest.mark.parametrize("name", laso.experiments.NAMES)
+def test_rows_can_be_named_one_by_one(name):
+    assert not [row for row in experiment(name).rows if "," in row or row != row.strip()]
+
+
 def test_every_variant_of_the_margins_is_one_that_the_estimator_takes():
     for config in margins.ROWS.values():
         table1.chunker()(**worker.parameters({**config.settings, "epochs": 1}))._check()
@@ -287,7 +292,7 @@ def test_every_variant_of_the_margins_is_one_that_the_estimator_takes():
 
 def test_the_report_on_margins_has_a_line_for_each_variant(tmp_path):
     entry = {
-        "row": "ALMA, B times 3",
+        "row": "ALMA: B times 3",
         "features": "paper",
         "resources": [],
         "settings": {"epochs": 2},
@@ -299,7 +304,7 @@ def test_the_report_on_margins_has_a_line_for_each_variant(tmp_path):
     (file,) = margins.write([], {"a": entry, "b": unfinished}, tmp_path)
     text = file.read_text()
     assert "## Features paper, no resources" in text
-    assert "| ALMA, B times 3 | 93.00 | 94.10 |  |  | 94.20 | 2 | 61 |" in text
+    assert "| ALMA: B times 3 | 93.00 | 94.10 |  |  | 94.20 | 2 | 61 |" in text
     assert "\n| ALMA |" not in text
     (file,) = margins.write([], {}, tmp_path)
     assert "Nothing was measured yet." in file.read_text()

@@ -180,7 +180,7 @@ def test_layers_together_and_in_turn_are_scored_alike(tmp_path):
     some = load_bundled()[0][:40]
     sentences: list[Sentence] = [[(w, p, c, p[0]) for w, p, c in s] for s in some]
     files = corpus.written(tmp_path, "some", sentences, sentences[:10])
-    for row in ("together, beam 1", "one after the other, beam 1"):
+    for row in ("together at beam 1", "one after the other at beam 1"):
         given = worker.parameters({**ewt.ROWS[row].settings, "epochs": 2})
         model = ewt.made(**given, features="rich", resources=(), threads=1)
         model.fit(files.train, dev=files.test)
@@ -197,7 +197,7 @@ def test_the_report_on_three_layers_says_what_was_measured(tmp_path):
     assert "Nothing was measured yet." in file.read_text()
     measures = dict.fromkeys((*ewt.MEASURES, "epochs", "train_s", "test_s"), 90.0)
     row = {"features": "rich", "resources": [], "corpus": "ud_ewt", "seed": 0, **measures}
-    row |= {"row": "together, beam 5", "machine": {}, "versions": {"laso": "0"}, "jobs": 1}
+    row |= {"row": "together at beam 5", "machine": {}, "versions": {"laso": "0"}, "jobs": 1}
     text = ewt.write([row], {}, tmp_path)[0].read_text()
-    assert "| together, beam 5 | 90.00 | 90.00 |" in text
-    assert "no result for one after the other, beam 5" in text
+    assert "| together at beam 5 | 90.00 | 90.00 |" in text
+    assert "no result for one after the other at beam 5" in text

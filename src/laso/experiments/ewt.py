@@ -18,7 +18,7 @@ BEAMS = (1, 5)
 TOGETHER, IN_TURN = "together", "one after the other"
 ANY = "together in any combination"
 ROWS = {
-    f"{how}, beam {b}": Config({"queue": b, **PERCEPTRON, "how": how})
+    f"{how} at beam {b}": Config({"queue": b, **PERCEPTRON, "how": how})
     for how, beams in ((TOGETHER, BEAMS), (ANY, BEAMS[:1]), (IN_TURN, BEAMS))
     for b in beams
 }
@@ -28,7 +28,7 @@ CLAIMS = (
         [
             Contrast(
                 f"together at beam {b}",
-                {f"{TOGETHER}, beam {b}": 1, f"{IN_TURN}, beam {b}": -1},
+                {f"{TOGETHER} at beam {b}": 1, f"{IN_TURN} at beam {b}": -1},
                 "all_acc",
             )
             for b in BEAMS

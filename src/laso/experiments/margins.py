@@ -19,15 +19,15 @@ B, C = 8**0.5 / ALPHA, 2**0.5  # what the paper takes from Gentile (2001)
 QUEUE = {"queue": 5}
 VARIANTS: dict[str, dict[str, Any]] = {
     "perceptron": {**PERCEPTRON, **WORST},
-    "perceptron, all nodes": {**PERCEPTRON, **UNIFORM},
-    **{f"perceptron, margin {m}": {**PERCEPTRON, **WORST, "margin": m} for m in (1.0, 3.0)},
+    "perceptron: all nodes": {**PERCEPTRON, **UNIFORM},
+    **{f"perceptron: margin {m}": {**PERCEPTRON, **WORST, "margin": m} for m in (1.0, 3.0)},
     "ALMA": {**ALMA, **WORST},
-    "ALMA, all nodes": {**ALMA, **UNIFORM},
-    "ALMA, always normalised": {**ALMA, **WORST, "normalize_always": True},
-    **{f"ALMA, B times {n}": {**ALMA, **WORST, "B": n * B} for n in (3, 10, 30)},
-    **{f"ALMA, C times {n}": {**ALMA, **WORST, "C": n * C} for n in (0.25, 0.5, 2)},
+    "ALMA: all nodes": {**ALMA, **UNIFORM},
+    "ALMA: always normalised": {**ALMA, **WORST, "normalize_always": True},
+    **{f"ALMA: B times {n}": {**ALMA, **WORST, "B": n * B} for n in (3, 10, 30)},
+    **{f"ALMA: C times {n}": {**ALMA, **WORST, "C": n * C} for n in (0.25, 0.5, 2)},
     **{
-        f"ALMA, alpha {alpha}": {**ALMA, **WORST, "alpha": alpha, "B": 8**0.5 / alpha}
+        f"ALMA: alpha {alpha}": {**ALMA, **WORST, "alpha": alpha, "B": 8**0.5 / alpha}
         for alpha in (0.5, 1.0)
     },
 }
