@@ -15,7 +15,7 @@ def run(
     """Write one model with the mean of the weights of several.
 
     They must have been trained on the same data with the same features, labels and settings, and
-    may differ in --seed. The mixture is as fast as one of them, and usually better than each.
+    may differ in --seed. The mixture is as fast as one of them, and usually a little better.
     """
     from laso.estimators import load_model, mixed
 

@@ -25,7 +25,7 @@ def mixed(models: Sequence[Made]) -> Made:
 
         mixed([Chunker(seed=seed).fit(train) for seed in range(5)])
 
-    It answers as fast as one of them, and usually better than each: what the order of the examples
+    It answers as fast as one of them, and usually a little better: what the order of the examples
     did to their weights is smaller in the mean.
     """
     if not models:
