@@ -14,8 +14,9 @@ def run(
 ) -> None:
     """Write one model with the mean of the weights of several.
 
-    They must have been trained on the same data with the same features, labels and settings, and
-    may differ in --seed. The mixture is as fast as one of them, and usually a little better.
+    They must have been trained on the same sentences, so with --refit or --dev, and with the same
+    settings but for --set seed=N. The mixture is as fast as one of them, and usually a little
+    better.
     """
     from laso.estimators import load_model, mixed
 

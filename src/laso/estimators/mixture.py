@@ -35,7 +35,10 @@ def mixed(models: Sequence[Made]) -> Made:
         model._must_have("weights_")
         for what, own, other in zip(_PARTS, _parts(first), _parts(model), strict=True):
             if own != other:
-                raise BadModel(f"model {i + 1} has other {what} than model 1, expected the same")
+                raise BadModel(
+                    f"model {i + 1} has other {what} than model 1, expected models that were "
+                    "trained on the same sentences in the same way (laso train: with --refit)"
+                )
     made = copy(first)
     made.training_ = None
     made.notes_ = {}
@@ -45,15 +48,7 @@ def mixed(models: Sequence[Made]) -> Made:
     return made
 
 
-_PARTS = (
-    "estimators",
-    "labels",
-    "columns",
-    "templates",
-    "facts",
-    "hash bits",
-    "words to learn from",
-)
+_PARTS = ("estimators", "labels", "columns", "templates", "facts", "hash bits", "words")
 
 
 def _parts(model: SequenceEstimator) -> tuple[object, ...]:
