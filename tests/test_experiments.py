@@ -13,10 +13,11 @@ import pytest
 import laso
 from laso import LasoError
 from laso.engine.options import is_exact
-from laso.experiments import margins, report, table1, worker
+from laso.experiments import additions, margins, report, table1, worker
 from laso.experiments.measure import JobFailed, Processes, Row, Stopped, load
 from laso.experiments.report import NOT_MEASURED, NOT_SHOWN, SHOWN, Claim, Contrast, judged
 from laso.experiments.runner import Lab, Pace, Request, experiment
+from laso.features import segments
 from tests.fake_experiment import EXPERIMENT as FAKE
 from tools.figures import PLACE, figures
 
@@ -310,6 +311,23 @@ def test_the_report_on_margins_has_a_line_for_each_variant(tmp_path):
     assert "Nothing was measured yet." in file.read_text()
 
 
+def test_each_addition_is_left_out_by_one_variant():
+    rich = additions.templates(additions.RICH, ["clusters"])
+    kinds = segments.additions(additions.NAMES)
+    assert list(additions.ROWS) == ["paper", "rich", *(f"rich without {kind}" for kind in kinds)]
+    missing = [
+        [one for one in rich if one not in additions.templates(row, ["clusters"])]
+        for row in additions.ROWS
+    ]
+    assert missing[1:] == [[], *kinds.values()]
+    assert sorted(missing[0]) == sorted(one for kind in missing[2:] for one in kind)
+    for row, config in additions.ROWS.items():
+        given = worker.parameters({**config.settings, "epochs": 1})
+        model = additions.made(**given, features="rich", resources=())
+        assert model.features == additions.templates(row, ())
+        model._check()
+
+
 def test_every_row_of_table_1_is_one_that_the_estimator_takes():
     assert list(table1.ROWS) == [row for row in table1.PAPER if row != "ZDJ02"]
     for config in table1.ROWS.values():
@@ -475,11 +493,8 @@ def test_plots_are_the_same_for_the_same_figures(tmp_path):
 
 def test_a_document_takes_in_a_report_with_its_headings_and_links(tmp_path):
     document = ROOT / "docs" / "explanation" / "table1.md"
-    assert [place[2] for place in PLACE.finditer(document.read_text())] == [
-        "table1",
-        "margins",
-        "mixture1",
-    ]
+    places = [place[2] for place in PLACE.finditer(document.read_text())]
+    assert places == ["table1", "additions", "margins", "mixture1"]
     folder = tmp_path / "experiments" / "results"
     folder.mkdir(parents=True)
     (folder / "x.md").write_text("# Title\n\nMade.\n\n## Part\n\n![p](x-p.svg)\n")

@@ -13,7 +13,7 @@ A new experiment is one more module with an ``EXPERIMENT``, named here.
 """
 
 NAMES = (
-    *("table1", "margins", "mixture1"),
+    *("table1", "additions", "margins", "mixture1"),
     *("table2", "table3", "updates", "theorem4", "mixture2"),
     "ewt",
 )

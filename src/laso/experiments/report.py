@@ -168,6 +168,39 @@ def choices(chosen: dict[str, Row], scored: str = "F") -> str:
     )
 
 
+EPOCHS_SHOWN = (1, 3, 5, 10)
+
+
+def variants(
+    name: str,
+    heading: str,
+    notes: str,
+    rows: Iterable[str],
+    chosen: dict[str, Row],
+    folder: Path,
+) -> list[Path]:
+    """Write the report of an experiment that ends with held-out scores; the file."""
+    made_by = f"Made by `laso reproduce {name} --report` from chosen.json beside it."
+    parts = [f"# {heading}", made_by, notes]
+    finished = [entry for entry in chosen.values() if "settings" in entry]
+    for group, entries in groups(finished).items():
+        found = {entry["row"]: entry for entry in entries}
+        lines = [_curve(found[row]) for row in rows if row in found]
+        head = ["variant", *(f"after {n}" for n in EPOCHS_SHOWN), "best", "after epoch", "train s"]
+        parts += [f"## {title(group)}", table(head, lines, left=1)]
+    if not finished:
+        parts.append("Nothing was measured yet.")
+    return saved(folder / f"{name}.md", "\n\n".join(parts) + "\n")
+
+
+def _curve(entry: Row) -> list[str]:
+    curve = entry["held_out"]
+    seconds = sum(trial["train_s"] for trial in entry["trials"])
+    at = [f"{curve[n - 1]:.2f}" if n <= len(curve) else "" for n in EPOCHS_SHOWN]
+    epochs = entry["settings"]["epochs"]
+    return [entry["row"], *at, f"{entry['f']:.2f}", str(epochs), f"{seconds:.0f}"]
+
+
 def saved(path: Path, text: str, plots: Sequence[Path] = ()) -> list[Path]:
     """Write a report that ends with its plots; all its files."""
     shown = "".join(f"\n![{plot.stem}]({plot.name})\n" for plot in plots)

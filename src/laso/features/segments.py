@@ -51,27 +51,38 @@ def paper_features(names: Sequence[str], resources: Sequence[str] = ()) -> list[
 
 def rich_features(names: Sequence[str], resources: Sequence[str] = ()) -> list[str]:
     """Those of the paper, and more: the borders, two words out, several columns at once."""
-    word, *others = names
-    more = [f"{word}[first-2,last,last+2]", *_borders(word, word)]
-    for other in others:
-        more += [
-            f"{other}[first-2,last,last+2]",
-            *_borders(other, other),
-            *_borders(word, other),
-            *_borders(other, word),
-            f"{other}[first-2]|{other}[first-1]|{other}[first]",
-            f"{other}[first-1]|{other}[first]|{other}[first+1]",
-            f"{other}[last-1]|{other}[last]|{other}[last+1]",
-            f"{other}[last]|{other}[last+1]|{other}[last+2]",
-            f"{word}[each]|{other}[each]",
-            f"{word}[any]|{other}[any]",
-            f"{other}[first-1]|{other}[all]",
-            f"{other}[all]|{other}[last+1]",
-            f"{other}[first-1]|{other}[all]|{other}[last+1]",
-            f"{other}[first-1]|{other}[last+1]",
-            f"{LABEL}[-1]|{other}[first]",
-        ]
+    more = [template for kind in additions(names).values() for template in kind]
     return [*paper_features(names, resources), *more]
+
+
+def additions(names: Sequence[str]) -> dict[str, list[str]]:
+    """What ``rich`` has beside ``paper``, by kinds."""
+    word, *others = names
+    found = {
+        "two words out": [f"{name}[first-2,last,last+2]" for name in names],
+        "pairs across borders": [pair for name in names for pair in _borders(name, name)],
+    }
+    for other in others:
+        more = {
+            "words with tags across borders": [*_borders(word, other), *_borders(other, word)],
+            "triples of tags at borders": [
+                f"{other}[first-2]|{other}[first-1]|{other}[first]",
+                f"{other}[first-1]|{other}[first]|{other}[first+1]",
+                f"{other}[last-1]|{other}[last]|{other}[last+1]",
+                f"{other}[last]|{other}[last+1]|{other}[last+2]",
+            ],
+            "words with their tags": [f"{word}[{at}]|{other}[{at}]" for at in ("each", "any")],
+            "all tags with those around": [
+                f"{other}[first-1]|{other}[all]",
+                f"{other}[all]|{other}[last+1]",
+                f"{other}[first-1]|{other}[all]|{other}[last+1]",
+                f"{other}[first-1]|{other}[last+1]",
+            ],
+            "the label before with the first tag": [f"{LABEL}[-1]|{other}[first]"],
+        }
+        for kind, templates in more.items():
+            found.setdefault(kind, []).extend(templates)
+    return found
 
 
 def _borders(left: str, right: str) -> list[str]:

@@ -1,0 +1,60 @@
+"""What each kind of features brings to a chunker: ``rich`` without it, on held-out data.
+
+Nothing here looks at the test data. What resources bring is told by running it with and without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from laso.experiments import table1
+from laso.experiments.measure import Row
+from laso.experiments.report import variants
+from laso.experiments.runner import Config, Experiment
+from laso.features.segments import additions, paper_features, rich_features
+
+NAMES = ("w", "pos")
+LASO = table1.ROWS["LaSOp_5"].settings
+PAPER, RICH, WITHOUT = "paper", "rich", "rich without "
+ROWS = {
+    how: Config({**LASO, "how": how})
+    for how in (PAPER, RICH, *(WITHOUT + kind for kind in additions(NAMES)))
+}
+NOTES = """\
+F on the held-out tenth of the training data after each epoch, LaSOp_5, averaged weights, one seed.
+The spreads of Table 1 tell what another seed changes."""
+
+
+def templates(how: str, resources: Sequence[str]) -> list[str]:
+    """The features of a variant."""
+    if how == PAPER:
+        return paper_features(NAMES, resources)
+    left_out = additions(NAMES).get(how.removeprefix(WITHOUT), [])
+    return [one for one in rich_features(NAMES, resources) if one not in left_out]
+
+
+def made(*, how: str, features: str, resources: Sequence[str], **given: Any) -> Any:
+    """The estimator of a row."""
+    return table1.chunker()(features=templates(how, resources), **given)
+
+
+def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path]:
+    """Write additions.md; the file."""
+    return variants("additions", "What each kind of features brings", NOTES, ROWS, chosen, folder)
+
+
+EXPERIMENT = Experiment(
+    name="additions",
+    rows=ROWS,
+    estimator=lambda: made,
+    tested=table1.tested,
+    report=write,
+    shown={},
+    features=("rich",),
+    epochs=10,
+    patience=10,
+    seeds=1,
+    tests=False,
+)
