@@ -2,7 +2,7 @@
 # make test   run the tests
 # make lint   check style, types and spelling
 # make bench  measure against peers (hours; interrupt it freely, it goes on where it was)
-# make experiments  re-run the paper's Table 1 (hours; interrupt it freely)
+# make experiments  re-run the paper's experiments (hours; interrupt it freely)
 # make site   build the documentation as a site, into build/site
 # make readme put the output of the first two into README.md
 # Each sets up .venv the first time; nothing but Python 3.11+ and make is assumed.
@@ -32,7 +32,7 @@ bench: $(READY)
 
 experiments: $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[lists,plots]'
-	@$(BIN)/laso reproduce table1 $(EXPERIMENTS)
+	@BIN=$(BIN) sh tools/experiments.sh $(EXPERIMENTS)
 	@$(BIN)/python tools/figures.py
 
 format: $(READY)

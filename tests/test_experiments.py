@@ -591,3 +591,23 @@ def test_a_slice_of_table_1_with_the_real_estimator(tmp_path):
     assert result["epochs"] == result["settings"]["epochs"] <= 2
     assert "| LaSOp_1 | 1 |" in (tmp_path / "table1.md").read_text()
     assert experiment("table1") is table1.EXPERIMENT
+
+
+def test_what_is_published_is_made_by_commands_that_exist(tmp_path):
+    (tmp_path / "laso").write_text('#!/bin/sh\nprintf "%s|" "$@" >> "$CALLS"; echo >> "$CALLS"\n')
+    (tmp_path / "laso").chmod(0o755)
+    calls = tmp_path / "calls"
+    script = ROOT / "tools" / "experiments.sh"
+    environment = {**os.environ, "BIN": str(tmp_path), "CALLS": str(calls)}
+    subprocess.run(["sh", str(script), "--jobs", "2"], check=True, env=environment)
+    named = set()
+    for line in calls.read_text().splitlines():
+        command, name, *options, jobs, two, _ = line.split("|")
+        assert (command, jobs, two) == ("reproduce", "--jobs", "2")
+        given = dict(zip(options[::2], options[1::2], strict=True))
+        assert given.keys() <= {"--rows", "--features", "--resources", "--seeds"}
+        found = experiment(name)
+        assert set(given.get("--rows", "").split(",")) <= {"", *found.rows}
+        assert given.get("--features", found.features[0]) in found.features
+        named.add(name)
+    assert named == set(laso.experiments.NAMES)

@@ -1,0 +1,31 @@
+#!/bin/sh
+# All that is published of the experiments, by the commands that made it: results that are there stay.
+# Options given, such as --jobs 2, go to each. BIN is the folder of laso.
+set -e
+
+run() {
+    "${BIN:-.venv/bin}/laso" reproduce "$@"
+}
+
+few=Perceptron,LaSOp_1,LaSOp_5,LaSOa_1,LaSOa_5
+run table1 --features paper --resources lists --rows SemiCRF,LaSOp_inf,LaSOa_inf --seeds 1 "$@"
+run table1 --features paper --resources lists --rows $few --seeds 5 "$@"
+run table1 --features paper --resources lists --rows LaSOp_25,LaSOa_25 --seeds 2 "$@"
+run table1 --features rich --rows LaSOp_5,LaSOa_5 --seeds 1 "$@"
+run table1 --features rich --resources clusters,lists --rows LaSOp_5,LaSOa_5 --seeds 1 "$@"
+run additions "$@"
+for resources in clusters lists clusters,lists; do
+    run additions --rows rich --resources $resources "$@"
+done
+run margins --resources lists "$@"
+run mixture1 --rows LaSOp_5 "$@"
+run mixture1 --resources clusters,lists --rows LaSOp_5 "$@"
+run table2 --resources all --seeds 1 "$@"
+run table2 --rows LaSOp_1,LaSOp_5,LaSOp_10,LaSOa_1,LaSOa_5,LaSOa_10 --seeds 1 "$@"
+run table3 --resources all --seeds 1 "$@"
+run updates --resources all --seeds 1 "$@"
+run updates --resources all --rows "LaSO,early update,standard" --seeds 5 "$@"
+run theorem4 "$@"
+run mixture2 --rows LaSOp_5,LaSOa_10 "$@"
+run mixture2 --resources all --rows LaSOa_10 "$@"
+run ewt "$@"
