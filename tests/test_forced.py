@@ -44,6 +44,9 @@ def test_forced_chunks():
     assert found[5][0] != "I" or found[5] != "I-VP"
     (found,) = model.predict_forced([sentence], banned=[["NP"]])
     assert not any(tag.endswith("-NP") for tag in found)
+    most = model.facts_["longest"]["VP"]
+    with pytest.raises(BadData, match=f"'VP' from 0 to {most + 1} .* at most {most} long"):
+        model.predict_forced([sentence], known=[[("VP", 0, most + 1)]])
 
 
 def test_forced_answers_keep_constraints_or_are_none():
@@ -64,6 +67,7 @@ def test_forced_answers_keep_constraints_or_are_none():
         ({"known": [["B-NP"]]}, "1 known labels for 2 tokens"),
         ({"known": [["what", None]]}, "found 'what' as known, which learning has not seen"),
         ({"known": [[("B-NP", 1, 3)]]}, "from 1 to 3, expected a span of 2 tokens"),
+        ({"known": [[("B-NP", 0, 2)]]}, "from 0 to 2 as known, expected at most 1 long"),
         ({"banned": [[["O"]]]}, "banned labels for 1 tokens, expected 2"),
     ],
 )

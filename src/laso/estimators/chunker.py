@@ -152,6 +152,9 @@ class Chunker(SequenceEstimator):
     def _step(self, group: int, label: int) -> tuple[str, int]:
         return str(self.classes_[label]), group
 
+    def _longest(self, name: str) -> int:
+        return dict(zip(self.encoder_.labels, self.encoder_.limits, strict=True)).get(name, 0)
+
     def _decisions(self, answer: Sequence[str]) -> set[tuple[str, int, int]]:
         return set(chunks_of(answer))
 

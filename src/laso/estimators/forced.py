@@ -37,9 +37,14 @@ class Restricted(Scored):
     def __init__(self, steps: Steps, known: Known, banned: Banned, n: int) -> None:
         super().__init__(steps)
         self.known = spans(known, n)
-        for label, _, _ in self.known:
-            if not steps.model._knows(label):
+        for label, start, end in self.known:
+            most = steps.model._longest(label)
+            if most == 0:
                 raise BadData(f"found {label!r} as known, which learning has not seen")
+            if end - start > most:
+                raise BadData(
+                    f"found {label!r} from {start} to {end} as known, expected at most {most} long"
+                )
         self.banned = [set(each) for each in per_token(banned, n)]
 
     def operators(self, x: Input, state: State) -> Iterator[Operator]:

@@ -283,9 +283,9 @@ class JointTagger(SequenceEstimator):
         i = list(self.layers).index(str(chunks))
         return lambda answer: [labels[i] for labels in answer]
 
-    def _knows(self, name: str) -> bool:
+    def _longest(self, name: str) -> int:
         labels = product(*(self.encoder_.of_layer[layer] for layer in self.layers))
-        return any(spoken(each) == name for each in labels)
+        return int(any(spoken(each) == name for each in labels))
 
     def _wanted(self, data: Data, answers: list[Column]) -> list[Any]:
         columns = [by_sentence(column, data.lengths) for column in answers]

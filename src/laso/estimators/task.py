@@ -73,7 +73,7 @@ class Task(Estimator):
     _step(group, label)             what an operator is called, and how many tokens it is about
     _decisions(answer)              the steps of an answer: (name, first token, end)
     _tags_of(chunks)                from an answer to the tags that mark chunks, in a layer named
-    _knows(name)                    is there a step of that name?
+    _longest(name)                  the most tokens a step of that name is about; 0: there is none
     _constants()                    keys of which every step has exactly one, for ``biased``
     _wider(facts)                   facts of old and new data together
     _keeps(old, new)                do weights mean what they did, with an encoder of more labels?
@@ -205,8 +205,8 @@ class Task(Estimator):
             raise ValueError(f"chunks must be False or True, found {chunks!r}")
         return lambda answer: answer
 
-    def _knows(self, name: str) -> bool:
-        return name in self.encoder_.labels
+    def _longest(self, name: str) -> int:
+        return int(name in self.encoder_.labels)
 
     def _constants(self) -> list[int]:
         names = [str(template) for template in self.encoder_.templates]
