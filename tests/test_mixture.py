@@ -8,6 +8,7 @@ from laso import BadModel, Chunker, Tagger, load_model, mixed
 from laso.cli import app
 from laso.data import load_bundled, write_columns
 from laso.experiments import mixtures
+from laso.experiments.measure import Row
 from laso.experiments.runner import experiment
 from laso.model_file import stored_rows
 
@@ -129,7 +130,7 @@ def test_rows_and_choices_are_those_of_the_table(name):
 
 
 def test_the_report_has_a_line_for_each_number_of_models(tmp_path):
-    facts = {"row": "LaSOp_5", "features": "rich", "resources": [], "corpus": "conll2000"}
+    facts: Row = {"row": "LaSOp_5", "features": "rich", "resources": [], "corpus": "conll2000"}
     facts |= {"seed": 0, "train_s": 80.0, "precision": 1.0, "recall": 2.0, "test_s": 0.5}
     facts |= {"versions": {"laso": "1"}, "machine": {}, "jobs": 1}
     results = [facts | {"models": n, "f": 90.0 + n} for n in mixtures.SIZES]
