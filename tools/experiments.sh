@@ -8,9 +8,9 @@ run() {
 }
 
 few=Perceptron,LaSOp_1,LaSOp_5,LaSOa_1,LaSOa_5
-run table1 --features paper --resources lists --rows SemiCRF,LaSOp_inf,LaSOa_inf --seeds 1 "$@"
+run table1 --features paper --resources lists --rows SemiCRF --seeds 3 "$@"
 run table1 --features paper --resources lists --rows $few --seeds 5 "$@"
-run table1 --features paper --resources lists --rows LaSOp_25,LaSOa_25 --seeds 2 "$@"
+run table1 --features paper --resources lists --rows LaSOp_25,LaSOa_25,LaSOp_inf,LaSOa_inf --seeds 2 "$@"
 run table1 --features rich --rows LaSOp_5,LaSOa_5 --seeds 1 "$@"
 run table1 --features rich --resources clusters,lists --rows LaSOp_5,LaSOa_5 --seeds 1 "$@"
 run additions "$@"
