@@ -171,13 +171,11 @@ class Chunker(SequenceEstimator):
         return [mix(root, length) for length in range(1, self.encoder_.limit + 1)]
 
     def _wider(self, facts: dict[str, Any]) -> dict[str, Any]:
-        old, new = self.facts_.get("longest"), facts["longest"]
-        longest = old and new and {k: max(old.get(k, 1), new.get(k, 1)) for k in {**old, **new}}
-        return {
-            **self.facts_,
-            "limit": max(facts["limit"], self.facts_["limit"]),
-            "longest": longest or {},
-        }
+        old, new, longest = self.facts_.get("longest"), facts["longest"], {}
+        if old and new:  # else there are labels whose chunks may be as long as any
+            longest = {label: max(old.get(label, 1), new.get(label, 1)) for label in {**old, **new}}
+        limit = max(facts["limit"], self.facts_["limit"])
+        return {**self.facts_, "limit": limit, "longest": longest}
 
     def _rule(self) -> Rule:
         return WITH_MARGIN if self.update is None else self.update

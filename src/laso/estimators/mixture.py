@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from functools import reduce
 from typing import TYPE_CHECKING, TypeVar
 
-import numpy as np
-
 from laso.engine import layout as at
-from laso.engine.layout import Array, Table
 from laso.errors import BadModel
-from laso.model_file import stored_rows, table_of
+from laso.estimators.tables import mean
 
 if TYPE_CHECKING:
     from laso.estimators.base import SequenceEstimator
@@ -30,10 +26,11 @@ def mixed(models: Sequence[Made]) -> Made:
     """
     if not models:
         raise ValueError("found no models, expected at least one")
-    first = models[0]
-    for i, model in enumerate(models):
+    for model in models:
         model._must_have("weights_")
-        for what, own, other in zip(_PARTS, _parts(first), _parts(model), strict=True):
+    first, wanted = models[0], _parts(models[0])
+    for i, model in enumerate(models[1:], start=1):
+        for what, own, other in zip(_PARTS, wanted, _parts(model), strict=True):
             if own != other:
                 raise BadModel(
                     f"model {i + 1} has other {what} than model 1, expected models that were "
@@ -54,16 +51,5 @@ _PARTS = ("estimators", "labels", "columns", "templates", "facts", "hash bits", 
 def _parts(model: SequenceEstimator) -> tuple[object, ...]:
     """What must be equal for equal features to have equal keys."""
     encoder, bits = model.encoder_, int(model.weights_.ints[at.BITS])
-    facts = (model.facts_, encoder.width)
-    words = [list(values) for values in encoder.vocabularies.values()]
+    facts, words = (model.facts_, encoder.width), encoder.vocabularies
     return type(model), encoder.labels, encoder.names, encoder.templates, facts, bits, words
-
-
-def mean(tables: Sequence[Table]) -> Table:
-    """A table that only scores, with the mean of weights; what a table does not have is zero."""
-    stored = [stored_rows(table) for table in tables]
-    keys: Array = reduce(np.union1d, [keys.view(np.uint64) for keys, _ in stored])
-    v = np.zeros((len(keys), tables[0].v.shape[1]), tables[0].v.dtype)
-    for table, (own, rows) in zip(tables, stored, strict=True):
-        v[np.searchsorted(keys, own.view(np.uint64))] += table.v[rows] / len(tables)
-    return table_of(keys.view(np.int64), v, bits=int(tables[0].ints[at.BITS]))

@@ -1,8 +1,9 @@
-"""Weight tables made over: with more labels, or with a bias for some."""
+"""Weight tables made over: with more labels, with a bias for some, or one from several."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 import numpy as np
 
@@ -41,3 +42,13 @@ def with_bias(table: Table, constants: list[int], amounts: Array) -> Table:
     keys = np.concatenate([keys, missing])
     v[np.isin(keys, wanted)] += amounts.astype(v.dtype)
     return table_of(keys, v, bits=bits)
+
+
+def mean(tables: Sequence[Table]) -> Table:
+    """A table that only scores, with the mean of weights; what a table does not have is zero."""
+    stored = [stored_rows(table) for table in tables]
+    keys: Array = reduce(np.union1d, [keys.view(np.uint64) for keys, _ in stored])
+    v = np.zeros((len(keys), tables[0].v.shape[1]), tables[0].v.dtype)
+    for table, (own, rows) in zip(tables, stored, strict=True):
+        v[np.searchsorted(keys, own.view(np.uint64))] += table.v[rows] / len(tables)
+    return table_of(keys.view(np.int64), v, bits=int(tables[0].ints[at.BITS]))

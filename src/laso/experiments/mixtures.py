@@ -10,8 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from laso.experiments.joint import report
 from laso.experiments.measure import Row, table
-from laso.experiments.report import Sample, circumstances, groups, saved, title
+from laso.experiments.report import Sample, saved
 from laso.experiments.runner import Config, Experiment
 
 SIZES = (1, 2, 4, 8)
@@ -23,8 +24,6 @@ test is that of one. Training time is that of all its models, one after the othe
 
 class Several:
     """As many models as the largest mixture has, to be trained like one."""
-
-    interrupted_ = False
 
     def __init__(self, make: Callable[..., Any], *, seed: int, **given: Any):
         most = max(SIZES)
@@ -47,6 +46,11 @@ class Several:
     def save(self, path: Path) -> int:
         """Write the mixture of all; its size."""
         return int(self.of(len(self.models)).save(path))
+
+    @property
+    def interrupted_(self) -> bool:
+        """Was one of them?"""
+        return any(model.interrupted_ for model in self.models)
 
     @property
     def n_iter_(self) -> int:
@@ -86,17 +90,9 @@ def mixture(
     """The experiment with mixtures of models of another experiment's rows."""
 
     def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path]:
-        parts = [
-            f"# Mixtures of models of {base.name.capitalize()}",
-            f"Made by `laso reproduce {name} --report` from the JSON files beside it.",
-        ]
-        if results:
-            parts += [circumstances(results), NOTES]
-        for group, found in groups(results).items():
-            parts += [f"## {title(group)}", section(found, measures)]
-        if not results:
-            parts.append("Nothing was measured yet.")
-        return saved(folder / f"{name}.md", "\n\n".join(parts) + "\n")
+        heading = f"Mixtures of models of {base.name.capitalize()}"
+        lines = partial(section, measures=measures)
+        return saved(folder / f"{name}.md", report(heading, name, results, lines, (), notes=NOTES))
 
     return Experiment(
         name=name,
