@@ -199,11 +199,16 @@ def measured(job: Row, work: Path) -> Row:
 # --------------------------------------------------------------------------- all of them
 
 
-def run(files: Files, few: Path, work: Path, results: Path, say: Callable[[str], None]) -> Path:
-    """Measure all systems one after the other, keep joint.json and write joint.md; its path."""
+def chosen_epochs() -> int:
+    """As many as held-out data chose for the row of Table 2, if they did."""
     chosen = measure.load(Path("experiments", "results", "chosen.json")) or {}
     entry = chosen.get("table2", {}).get(f"LaSOa_{BEAM}, rich, no resources", {})
-    epochs = entry.get("settings", {}).get("epochs", EPOCHS)
+    return int(entry.get("settings", {}).get("epochs", EPOCHS))
+
+
+def run(files: Files, few: Path, work: Path, results: Path, say: Callable[[str], None]) -> Path:
+    """Measure all systems one after the other, keep joint.json and write joint.md; its path."""
+    epochs = chosen_epochs()
     rows: list[Row] = []
     for system in SYSTEMS:
         say(f"{system}: begins")

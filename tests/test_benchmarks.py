@@ -285,8 +285,9 @@ def test_unknown_names_are_refused(tmp_path, capsys):
     assert not list(tmp_path.iterdir())
 
 
-def test_two_layers_against_crfsuite(tmp_path, capsys):
+def test_two_layers_against_crfsuite(tmp_path, capsys, monkeypatch):
     pytest.importorskip("pycrfsuite")
+    monkeypatch.setattr(joint, "chosen_epochs", lambda: joint.EPOCHS)  # whatever was chosen since
     given = ["--quick", "--corpus", "bundled", "--results", str(tmp_path)]
     assert main(["joint", *given]) == 0
     rows = json.loads((tmp_path / "joint.json").read_text())
