@@ -11,9 +11,11 @@ Describe a search problem, choose how the queue is kept, and learn the weights i
     JointTagger            one for several layers of labels at once
     CRF                    the one of sklearn-crfsuite, on the same engine
     load_model             any of them from a file
-    mixed                  several of them in one
+    average_models         the mean of several of them
+    Task, SearchEstimator  a task of your own, and the estimator that learns it
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from laso.errors import (
@@ -56,7 +58,20 @@ from laso.updates import (
 from laso.vectors import Linear, linear_kernel, polynomial_kernel, rbf_kernel
 
 if TYPE_CHECKING:
-    from laso.estimators import CRF, Chunker, JointTagger, Tagger, load_model, mixed
+    from laso.engine.costs import cost_of
+    from laso.engine.hashing import mix
+    from laso.engine.problem import CompiledProblem
+    from laso.estimators import (
+        CRF,
+        Checkpoint,
+        Chunker,
+        JointTagger,
+        SearchEstimator,
+        Tagger,
+        average_models,
+        load_model,
+    )
+    from laso.tasks.base import Step, Task
 
 __version__ = "0.1.0"
 
@@ -66,7 +81,9 @@ __all__ = [
     "BadModel",
     "BadTemplate",
     "CRF",
+    "Checkpoint",
     "Chunker",
+    "CompiledProblem",
     "JointTagger",
     "LasoError",
     "Linear",
@@ -75,16 +92,21 @@ __all__ = [
     "Node",
     "Problem",
     "Progress",
+    "SearchEstimator",
     "SearchFailed",
+    "Step",
     "Tagger",
+    "Task",
     "Unreachable",
     "a_star",
     "adagrad",
     "alma",
+    "average_models",
     "beam",
     "best_first",
     "bounded_best_first",
     "breadth_first",
+    "cost_of",
     "depth_first",
     "early",
     "exact",
@@ -99,7 +121,7 @@ __all__ = [
     "loss_proportional",
     "max_violation",
     "memory",
-    "mixed",
+    "mix",
     "passive_aggressive",
     "perceptron",
     "polynomial_kernel",
@@ -114,10 +136,28 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """The estimators, imported when first used: they need Numba and scikit-learn."""
-    if name in ("CRF", "Chunker", "JointTagger", "Tagger", "load_model", "mixed"):
-        from laso import estimators
+_LATER = {
+    "laso.engine.costs": ("cost_of",),
+    "laso.engine.hashing": ("mix",),
+    "laso.engine.problem": ("CompiledProblem",),
+    "laso.estimators": (
+        "CRF",
+        "Checkpoint",
+        "Chunker",
+        "JointTagger",
+        "SearchEstimator",
+        "Tagger",
+    "Task",
+        "average_models",
+        "load_model",
+    ),
+    "laso.tasks.base": ("Step", "Task"),
+}
 
-        return getattr(estimators, name)
+
+def __getattr__(name: str) -> Any:
+    """What needs NumPy, imported when it is first used."""
+    for module, names in _LATER.items():
+        if name in names:
+            return getattr(import_module(module), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

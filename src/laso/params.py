@@ -11,19 +11,46 @@ from typing import Any, Self
 
 
 class Estimator:
-    """Parameters are the keyword arguments of ``__init__``, which only stores them."""
+    """Parameters are the arguments of ``__init__``, which only stores them.
+
+    A subclass whose ``__init__`` takes further keywords (``**search``) has the keyword-only
+    parameters of the class above it too.
+    """
 
     @classmethod
-    def _parameter_names(cls) -> list[str]:
-        return [name for name in inspect.signature(cls).parameters if name != "self"]
+    def _parameters(cls) -> dict[str, inspect.Parameter]:
+        found: dict[str, inspect.Parameter] = {}
+        for above in cls.__mro__:
+            if "__init__" not in vars(above):
+                continue
+            given = inspect.signature(above.__init__).parameters.values()
+            kinds = {each.kind for each in given}
+            for each in given:
+                own = each.kind is each.KEYWORD_ONLY or not found
+                if own and each.name != "self" and each.kind is not each.VAR_KEYWORD:
+                    found.setdefault(each.name, each)
+            if inspect.Parameter.VAR_KEYWORD not in kinds:
+                break
+        return found
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        cls.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            list(cls._parameters().values())
+        )
+
+    @classmethod
+    def parameter_names(cls) -> list[str]:
+        """The names of the parameters."""
+        return list(cls._parameters())
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name (none has parameters of its own, so ``deep`` changes nothing)."""
-        return {name: getattr(self, name) for name in self._parameter_names()}
+        return {name: getattr(self, name) for name in self.parameter_names()}
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name."""
-        names = self._parameter_names()
+        names = self.parameter_names()
         for name, value in params.items():
             if name not in names:
                 raise ValueError(
@@ -32,8 +59,8 @@ class Estimator:
             setattr(self, name, value)
         return self
 
-    def _must_have(self, learned: str) -> None:
-        """Refuse to go on before ``fit`` has set what it learns."""
+    def require(self, learned: str) -> None:
+        """Raise NotFittedError before ``fit`` has set what it learns."""
         if not hasattr(self, learned):
             from sklearn.exceptions import NotFittedError
 
@@ -50,7 +77,7 @@ class Estimator:
         )
 
     def __repr__(self) -> str:
-        defaults = inspect.signature(type(self)).parameters
+        defaults = self._parameters()
         changed = {
             name: value
             for name, value in self.get_params().items()

@@ -33,6 +33,7 @@ class State:
     signature: int = 0
     step: Operator | None = None
     before: tuple[int, ...] = ()
+    position: int = 0  # items that the steps so far are about, where a task tells
 
 
 class Reference(Problem):
@@ -139,6 +140,23 @@ def input_of(corpus: Corpus, i: int) -> Input:
 def output_of(corpus: Corpus, i: int) -> Array:
     """Output i of a corpus."""
     return corpus.outputs[corpus.output_starts[i] : corpus.output_starts[i + 1]]
+
+
+def gold_path(
+    problem: type[CompiledProblem], x: Input, y: Array, n_labels: int
+) -> list[Operator]:
+    """The first path of y-good steps to a goal; as far as there is one."""
+    reference = Reference(problem, n_labels)
+    state, path = reference.initial(x), []
+    while not reference.is_goal(x, state):
+        row = np.array(state.row, np.int32)
+        good = (step for step in reference.operators(x, state) if problem.is_good(x, y, row, *step))
+        step = next(good, None)
+        if step is None:
+            break
+        path.append(step)
+        state = reference.apply(x, state, step)
+    return path
 
 
 def exact_queue(keyed: bool) -> MakeQueue:

@@ -16,14 +16,14 @@ import numpy as np
 from laso.engine.exact import ExactMachine
 from laso.engine.layout import Array, Corpus, Table
 from laso.engine.machine import all_of
-from laso.engine.nbest import beam_nbest
 from laso.errors import Unreachable
 from laso.estimators.confidence import ALL, Confidence, Part, softmax
-from laso.features.encode import taken
+from laso.estimators.nbest import nbest_paths, path_outputs
+from laso.features.encoder import taken
 from laso.features.schemes import OUTSIDE, chunks_of, marked
 
 if TYPE_CHECKING:
-    from laso.estimators.base import SequenceEstimator
+    from laso.estimators.search import SearchEstimator
 
 Chunk: TypeAlias = tuple[str, int, int]
 TagsOf: TypeAlias = Callable[[Any], Sequence[str]]
@@ -31,24 +31,23 @@ TagsOf: TypeAlias = Callable[[Any], Sequence[str]]
 
 
 def in_chunks(
-    model: SequenceEstimator, corpus: Corpus, weighted: bool, temperature: float, tags_of: TagsOf
+    model: SearchEstimator, inputs: Any, dataset: Corpus, temperature: float, tags_of: TagsOf
 ) -> list[Confidence]:
-    """What is found in each input, and how probable each chunk of it is."""
-    machine = model._machine(weighted)
-    if isinstance(machine, ExactMachine):
-        return _of_lattice(model, machine, corpus, temperature)
-    threads = model._threads(corpus)
-    found = beam_nbest(machine, corpus, all_of(corpus), model.weights_, ALL, threads=threads)
-    answers = model._found(found.steps, found.ends)
+    """The output of each input, and how probable each chunk of it is."""
+    engine = model.engine(dataset)
+    if isinstance(engine, ExactMachine):
+        return _of_lattice(model, engine, inputs, dataset, temperature)
+    found = nbest_paths(model, dataset, ALL)
+    outputs = path_outputs(model, inputs, dataset, found)
     result = []
     for first, end in pairwise([0, *np.cumsum(found.counts).tolist()]):
         shares = softmax(found.scores[first:end] / temperature)
-        chunks = [set(inside(tags_of(answer))) for answer in answers[first:end]]
+        chunks = [set(inside(tags_of(output))) for output in outputs[first:end]]
         parts = []
-        for chunk in inside(tags_of(answers[first])):
+        for chunk in inside(tags_of(outputs[first])):
             has = np.array([chunk in some for some in chunks])
             parts.append(Part(*chunk, min(1.0, float(shares[has].sum()))))
-        result.append(Confidence(answers[first], float(shares[0]), parts))
+        result.append(Confidence(outputs[first], float(shares[0]), parts))
     return result
 
 
@@ -58,21 +57,21 @@ def inside(tags: Sequence[str]) -> list[Chunk]:
 
 
 def _of_lattice(
-    model: SequenceEstimator, machine: ExactMachine, corpus: Corpus, temperature: float
+    model: SearchEstimator, engine: ExactMachine, inputs: Any, dataset: Corpus, temperature: float
 ) -> list[Confidence]:
     table = model.weights_._replace(v=model.weights_.v / np.float32(temperature))
-    steps, ends, scores = machine.decode(corpus, all_of(corpus), table)
-    labels = [marked(label) for label in model.encoder_.labels]
+    steps, ends, scores = engine.decode(dataset, all_of(dataset), table)
+    labels = [marked(label) for label in model.task_.classes]
     result = []
-    for i, answer in enumerate(model._found(steps, ends)):
-        one = taken(corpus, np.array([i]))
+    for i, output in enumerate(model.task_.decode_all(inputs, steps, ends)):
+        one = taken(dataset, np.array([i]))
         parts = []
-        for chunk in inside(answer):
-            ways = patterns(labels, chunk, len(answer))
-            probability = sum(_probability(machine, one, table, way) for way in ways)
+        for chunk in inside(output):
+            ways = patterns(labels, chunk, len(output))
+            probability = sum(_probability(engine, one, table, way) for way in ways)
             parts.append(Part(*chunk, min(1.0, probability)))
-        log_z = machine.marginals(one, np.array([0]), table).log_z[0]
-        result.append(Confidence(answer, min(1.0, float(np.exp(scores[i] - log_z))), parts))
+        log_z = engine.marginals(one, np.array([0]), table).log_z[0]
+        result.append(Confidence(output, min(1.0, float(np.exp(scores[i] - log_z))), parts))
     return result
 
 
@@ -102,7 +101,7 @@ def patterns(labels: Sequence[tuple[str, str]], chunk: Chunk, n: int) -> Iterato
 
 
 def _probability(
-    machine: ExactMachine, one: Corpus, table: Table, pattern: dict[int, Array]
+    engine: ExactMachine, one: Corpus, table: Table, pattern: dict[int, Array]
 ) -> float:
     """The part of all outputs of an input that fit a pattern."""
     outputs = np.full(len(one.items), -1, np.int32)
@@ -111,6 +110,6 @@ def _probability(
     sets = np.concatenate(list(pattern.values())).astype(np.int64)
     asked = one._replace(spec=np.concatenate([one.spec, sets]), outputs=outputs)
     try:
-        return float(np.exp(machine.log_likelihood(asked, np.array([0]), table)[0]))
+        return float(np.exp(engine.log_likelihood(asked, np.array([0]), table)[0]))
     except Unreachable:
         return 0.0

@@ -15,6 +15,7 @@ from laso.estimators.tagger import Tagger
 from laso.learn import standard
 from laso.metrics import accuracy
 from laso.queues import exact
+from laso.tasks.base import Task, check_parameters
 from laso.training import Rule
 from laso.updates import lbfgs, passive_aggressive, perceptron, sgd
 
@@ -25,20 +26,27 @@ ITERATIONS = {"lbfgs": 200, "l2sgd": 50, "ap": 20, "pa": 20}
 class CRF(Tagger):
     """A conditional random field with the parameters and the calls of sklearn-crfsuite.
 
-    algorithm       "lbfgs", "l2sgd" (likelihood), "ap" (averaged perceptron), "pa"
-    c1, c2          the priors of lbfgs and l2sgd; there is no c1 here, another value than 0 warns
-    max_iterations  None: 200 for lbfgs, 50 for l2sgd, 20 for the others
-    all_possible_states, all_possible_transitions
-                    also weights for features and labels that never occur together
-    num_memories, epsilon
-                    of lbfgs
-    c               the aggressiveness of pa
-    seed, threads   as of Tagger
+    The score is token accuracy, as it is there. Whatever else ``Tagger`` has works too.
 
-    The score is the tokens that are right, as it is there. Whatever else Tagger has works too.
+    Parameters
+    ----------
+    algorithm : {"lbfgs", "l2sgd", "ap", "pa"}, default="lbfgs"
+        Likelihood by L-BFGS or by stochastic gradients, averaged perceptron, passive-aggressive.
+    all_possible_states, all_possible_transitions : bool, default=False
+        Also learn weights for features and labels that never occur together.
+    c1 : float, default=0.0
+        There is no L1 prior here: another value than 0 warns.
+    c2 : float, default=1.0
+        The L2 prior of lbfgs and l2sgd.
+    max_iterations : int, default=None
+        None: 200 for lbfgs, 50 for l2sgd, 20 for the others.
+    num_memories, epsilon : int, float, default=6, 1e-5
+        The memory and the stopping criterion of lbfgs.
+    c : float, default=1.0
+        The aggressiveness of pa.
+    seed, threads : int, default=0, None
+        As of ``SearchEstimator``.
     """
-
-    task = "crf"
 
     def __init__(
         self,
@@ -56,7 +64,7 @@ class CRF(Tagger):
         threads: int | None = None,
     ):
         super().__init__(
-            templates=("label[-1]",),
+            features=("label[-1]",),
             queue=exact(),
             strategy=standard,
             seed=seed,
@@ -84,23 +92,24 @@ class CRF(Tagger):
         return super().fit(X, y, **options)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The part of the tokens that get their label."""
-        self._must_have("weights_")
-        data, answers = self._read(X, y)
-        return accuracy(self._wanted(data, answers), self._predicted(data)) / 100
+        """Return token accuracy, from 0 to 1."""
+        self.require("weights_")
+        inputs, outputs = self.task_.read(X, y)
+        predicted = self.decode(inputs, self.task_.encode(inputs))
+        return accuracy(self.task_.gold_outputs(inputs, outputs), predicted) / 100
+
+    def validate(self) -> None:
+        """Raise ValueError if a parameter makes no sense."""
+        known = ("algorithm", self.algorithm in ALGORITHMS, f"one of {', '.join(ALGORITHMS)}")
+        check_parameters(self, [known, ("c2", self.c2 > 0, "above 0")])
+        super().validate()
 
     @property
     def _iterations(self) -> int:
         return self.max_iterations or ITERATIONS.get(self.algorithm, 1)
 
-    def _checks(self) -> list[tuple[str, bool, str]]:
-        return [
-            *super()._checks(),
-            ("algorithm", self.algorithm in ALGORITHMS, f"one of {', '.join(ALGORITHMS)}"),
-            ("c2", self.c2 > 0, "above 0"),
-        ]
-
-    def _rule(self) -> Rule:
+    def update_rule(self, task: Task) -> Rule:
+        """Return the update rule of the algorithm."""
         variance = 1.0 / (2.0 * self.c2)
         if self.algorithm == "lbfgs":
             every = self.all_possible_states or self.all_possible_transitions

@@ -1,7 +1,7 @@
 """Forced decoding: some labels or chunks are known or banned, the rest is found by search.
 
-The search is that of the reference engine, with the steps that do not fit left out; so it works
-alike for every task and queue, at the speed of Python.
+The search is that of the reference engine, without the steps that do not fit; so it works alike
+for every task and queue, at the speed of Python.
 """
 
 from __future__ import annotations
@@ -11,36 +11,37 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from laso.engine.layout import Input
-from laso.engine.problem import CompiledProblem
-from laso.engine.reference import Operator, Reference, State, exact_queue, input_of
+from laso.engine.layout import Corpus, Input
+from laso.engine.reference import Operator, State, input_of
 from laso.errors import BadData, SearchFailed
-from laso.estimators.task import spoken
-from laso.explanation import Scored, Steps
-from laso.features.inputs import read_input
-from laso.queues import MakeQueue
+from laso.estimators.explain import SCORE
+from laso.estimators.walk import Walk
 from laso.search import search
+from laso.tasks.sequences import joined_label
 from laso.vectors import Linear
 
 if TYPE_CHECKING:
-    from laso.estimators.base import SequenceEstimator
+    from laso.estimators.search import SearchEstimator
 
 Known: TypeAlias = Sequence[Any] | None
-"""Of a sentence: for each token its label or None, or spans (label, start, end)."""
+"""Of an input: for each item its label or None, or spans (label, start, end)."""
 Banned: TypeAlias = Collection[str] | Sequence[Collection[str]] | None
-"""Of a sentence: labels that no token may have, or such labels for each token."""
+"""Of an input: labels that no item may have, or such labels for each item."""
 
 
-class Restricted(Scored):
+class Restricted(Walk):
     """The problem without the steps that do not fit what is known."""
 
-    def __init__(self, steps: Steps, known: Known, banned: Banned, n: int) -> None:
-        super().__init__(steps)
+    def __init__(
+        self, model: SearchEstimator, dataset: Corpus, known: Known, banned: Banned
+    ) -> None:
+        super().__init__(model, dataset)
+        n = len(dataset.items)
         self.known = spans(known, n)
         for label, start, end in self.known:
-            most = steps.model._longest(label)
+            most = self.task.longest_step(label)
             if most == 0:
-                raise BadData(f"found {label!r} as known, which learning has not seen")
+                raise BadData(f"found {label!r} as known, which training has not seen")
             if end - start > most:
                 raise BadData(
                     f"found {label!r} from {start} to {end} as known, expected at most {most} long"
@@ -49,9 +50,9 @@ class Restricted(Scored):
 
     def operators(self, x: Input, state: State) -> Iterator[Operator]:
         """The steps that fit."""
-        first = int(state.row[0])
+        first = state.position
         for operator in super().operators(x, state):
-            label, n = self.steps.model._step(*operator)
+            label, n = self.task.describe(*operator)
             end = first + n
             fits = all(
                 span == (label, first, end)
@@ -67,9 +68,9 @@ def spans(known: Known, n: int) -> list[tuple[str, int, int]]:
     if not known:
         return []
     if all(is_span(each) for each in known):
-        found = [(spoken(label), int(start), int(end)) for label, start, end in known]
+        found = [(joined_label(label), int(start), int(end)) for label, start, end in known]
     elif len(known) == n:
-        found = [(spoken(label), i, i + 1) for i, label in enumerate(known) if label is not None]
+        found = [(joined_label(label), i, i + 1) for i, label in enumerate(known) if label is not None]
     else:
         raise BadData(f"found {len(known)} known labels for {n} tokens")
     for label, start, end in found:
@@ -95,26 +96,16 @@ def per_token(banned: Banned, n: int) -> Sequence[Collection[str]]:
 
 
 def forced(
-    model: SequenceEstimator, sentence: Any, known: Known, banned: Banned
+    model: SearchEstimator, x: Any, known: Known, banned: Banned
 ) -> tuple[Any, float]:
-    """The answer for one sentence that fits, and its score."""
-    data = model._inputs(read_input([sentence]))
-    weighted = bool(getattr(data, "values", None) is not None)
-    corpus = model._corpus(data, None)
-    x = input_of(corpus, 0)
-    steps = Steps(model, weighted)
-    problem = Restricted(steps, known, banned, len(x.items))
-    goal = search(problem, x, Linear({"score": 1.0}), queue_of(model, steps.problem))
+    """The output of one input that fits, and its score."""
+    inputs = model.task_.read_inputs([x])
+    dataset = model.task_.encode(inputs)
+    problem = Restricted(model, dataset, known, banned)
+    goal = search(problem, input_of(dataset, 0), Linear(dict(SCORE)), problem.queue())
     if goal is None:
         raise SearchFailed(
-            "no answer that the search keeps fits what is known and banned; a wider beam keeps more"
+            "no output that the search keeps fits what is known and banned; a wider beam keeps more"
         )
     path = np.array(goal.operators, np.int32).reshape(-1, 2)
-    return model._found(path, np.array([len(path)]))[0], float(goal.g)
-
-
-def queue_of(model: SequenceEstimator, problem: Reference) -> MakeQueue:
-    """The queue of a model, for the reference engine."""
-    if model._is_exact:
-        return exact_queue(problem.problem.key is not CompiledProblem.key)
-    return model._beam(model.queue) if isinstance(model.queue, int) else model.queue
+    return model.task_.decode_all(inputs, path, np.array([len(path)]))[0], float(goal.g)

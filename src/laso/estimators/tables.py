@@ -1,4 +1,4 @@
-"""Weight tables made over: with more labels, with a bias for some, or one from several."""
+"""Transformations of weight tables: more labels, a bias for some labels, the mean of several."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def with_bias(table: Table, constants: list[int], amounts: Array) -> Table:
     if not constants:
         raise ValueError(
             "no feature is there in every step, so there is none to add a bias to: "
-            "expected 'bias' or 'label[-1]' among the templates, 'length' among those of chunks"
+            "expected 'bias' or 'label[-1]' among the templates, 'length' among those of chunks, "
+            "or bias_keys() of a task of your own"
         )
     bits = int(table.ints[at.BITS])
     mask = (1 << bits) - 1 if bits else -1

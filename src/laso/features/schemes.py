@@ -21,11 +21,11 @@ import numpy as np
 from laso.engine.layout import Array
 from laso.errors import BadData
 from laso.features.inputs import Column, Factor, numbered, place, short
-from laso.tasks.chunking import MAYBE, NEVER, SURELY
 
 SCHEMES = ("BIO", "IOB1", "IOBES")
 OUTSIDE = "O"
 _MARKS = "OBIES"
+NEVER, MAYBE, SURELY = range(3)  # does a chunk begin at a word?
 _O, _B, _I, _E, _S = range(5)
 
 

@@ -1,9 +1,4 @@
-"""Features of chunks: the sets of section 4.1 and beyond, and their encoding as integers.
-
-A feature set is a list of templates (see templates.py), to print, to cut and to add to:
-
-    print("\\n".join(paper_features(("w", "pos"))))
-"""
+"""Sentences as arrays for the chunking problem."""
 
 from __future__ import annotations
 
@@ -15,84 +10,12 @@ import numpy as np
 
 from laso.engine.layout import Array, Corpus
 from laso.errors import BadData, BadTemplate
-from laso.features.encode import Encoder
+from laso.features.encoder import ColumnEncoder
 from laso.features.inputs import Data, Features, mixed, string_keys
-from laso.features.lists import base_features
 from laso.features.schemes import OUTSIDE
 from laso.features.templates import ENDS, LABEL, LENGTH, Atom, Template
-from laso.tasks import chunking
-from laso.tasks.chunking import Programs, make_spec, sequence_sums
-
-# --------------------------------------------------------------------------- feature sets
-
-OF_WORDS = (
-    "",
-    "lower",
-    "stem",
-    "ending",
-    "shape",
-    *(f"{affix}{n}" for affix in ("prefix", "suffix") for n in (1, 2, 3)),
-)
-META = "[each,pair,triple,all,first-1,last+1]"
-
-
-def paper_features(names: Sequence[str], resources: Sequence[str] = ()) -> list[str]:
-    """Section 4.1: all base features in all meta features, the length, the label before.
-
-    The first column has the words; of the others the values and their first characters count.
-    """
-    word, *others = names
-    bases = [".".join(filter(None, (word, base))) for base in OF_WORDS]
-    for other in others:
-        bases += [other, f"{other}.prefix1"]
-    bases += [f"{word}.{base}" for resource in resources for base in base_features(resource)]
-    return [*(base + META for base in bases), LENGTH, f"{LABEL}[-1]"]
-
-
-def rich_features(names: Sequence[str], resources: Sequence[str] = ()) -> list[str]:
-    """Those of the paper, and more: the borders, two words out, several columns at once."""
-    more = [template for kind in additions(names).values() for template in kind]
-    return [*paper_features(names, resources), *more]
-
-
-def additions(names: Sequence[str]) -> dict[str, list[str]]:
-    """What ``rich`` has beside ``paper``, by kinds."""
-    word, *others = names
-    found = {
-        "two words out": [f"{name}[first-2,last,last+2]" for name in names],
-        "pairs across borders": [pair for name in names for pair in _borders(name, name)],
-    }
-    for other in others:
-        more = {
-            "words with tags across borders": [*_borders(word, other), *_borders(other, word)],
-            "triples of tags at borders": [
-                f"{other}[first-2]|{other}[first-1]|{other}[first]",
-                f"{other}[first-1]|{other}[first]|{other}[first+1]",
-                f"{other}[last-1]|{other}[last]|{other}[last+1]",
-                f"{other}[last]|{other}[last+1]|{other}[last+2]",
-            ],
-            "words with their tags": [f"{word}[{at}]|{other}[{at}]" for at in ("each", "any")],
-            "all tags with those around": [
-                f"{other}[first-1]|{other}[all]",
-                f"{other}[all]|{other}[last+1]",
-                f"{other}[first-1]|{other}[all]|{other}[last+1]",
-                f"{other}[first-1]|{other}[last+1]",
-            ],
-            "the label before with the first tag": [f"{LABEL}[-1]|{other}[first]"],
-        }
-        for kind, templates in more.items():
-            found.setdefault(kind, []).extend(templates)
-    return found
-
-
-def _borders(left: str, right: str) -> list[str]:
-    """Two words with a border of the chunk between them."""
-    return [f"{left}[first-1]|{right}[first]", f"{left}[last]|{right}[last+1]"]
-
-
-FEATURE_SETS = {"paper": paper_features, "rich": rich_features}
-
-# --------------------------------------------------------------------------- encoding
+from laso.tasks.chunking import problem as chunking
+from laso.tasks.chunking.problem import Programs, make_spec, sequence_sums
 
 _GRAMS = {
     "any": chunking.ANY,
@@ -134,7 +57,7 @@ def kind_of(template: Template) -> int:
 
 
 @dataclass
-class SegmentEncoder(Encoder):
+class SegmentEncoder(ColumnEncoder):
     """Makes a corpus of sentences to be cut into chunks of at most ``limit`` words.
 
     ``longest`` has the most words of chunks of a label, where they are fewer.
@@ -195,18 +118,18 @@ class SegmentEncoder(Encoder):
             sums=(len(self.views), 1 + len(self._sequences)),
         )
 
-    def moved(self, items: Array, pool: int) -> Array:
-        """The items of a part, if so much of the pool stands before its own."""
+    def shift_pool(self, items: Array, offset: int) -> Array:
+        """Shift pool indices by ``offset``."""
         items = items.copy()
-        items[:, -1] += pool // (1 + len(self._sequences))
+        items[:, -1] += offset // (1 + len(self._sequences))
         return items
 
     def spec_for(self, longest: int, most: int | None) -> Array:
         """The constants do not depend on the sentences."""
         return self.spec
 
-    def corpus(self, data: Data, wanted: Array | None = None) -> Corpus:
-        """The arrays for the engine; ``wanted`` has a number for each word (see chunking.py)."""
+    def dataset(self, data: Data, gold: Array | None = None) -> Corpus:
+        """The arrays for the engine; ``gold`` has a number for each word (see chunking.py)."""
         if isinstance(data, Features):
             raise BadData("found tokens with features of their own, expected columns")
         lengths = data.lengths
@@ -219,7 +142,7 @@ class SegmentEncoder(Encoder):
             mixed(np.ones(n, np.uint64), items[:, column].astype(np.int64).view(np.uint64))
             for column in self._sequences
         ]
-        outputs = np.full(n, -1, np.int32) if wanted is None else wanted.astype(np.int32)
+        outputs = np.full(n, -1, np.int32) if gold is None else gold.astype(np.int32)
         return Corpus(
             items,
             starts,

@@ -10,9 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from laso.engine.layout import Array, Corpus
-from laso.features.inputs import Column, Factor
-from laso.tasks.tagging import UNIT
+from laso.tasks.base import Ambiguity
 
 BALANCED = "balanced"
 MOST_PATHS = 10_000  # siblings that a sentence with unknown labels may have
@@ -34,16 +32,8 @@ def is_class_weight(given: Any) -> bool:
     )
 
 
-def counted(column: Column) -> Counter[str]:
-    """How often each label occurs."""
-    if isinstance(column, Factor):
-        numbers = np.bincount(column.codes, minlength=len(column.values)).tolist()
-        return Counter(dict(zip(column.values, numbers, strict=True)))
-    return Counter(label for label in column if label is not None)
-
-
 def balanced(counts: Iterable[Mapping[str, int]]) -> dict[str, float]:
-    """As scikit-learn has it: all / (labels * those of this label), for each layer of labels."""
+    """Return all / (labels * those of this label) as scikit-learn does, for each layer of labels."""
     return {
         label: sum(layer.values()) / (len(layer) * n)
         for layer in counts
@@ -52,10 +42,10 @@ def balanced(counts: Iterable[Mapping[str, int]]) -> dict[str, float]:
     }
 
 
-def weighed(
+def class_weights(
     given: ClassWeight, labels: Sequence[str], counts: Iterable[Mapping[str, int]]
 ) -> dict[str, float] | None:
-    """The weights that a parameter stands for."""
+    """The weights that the parameter ``class_weight`` stands for."""
     if given is None:
         return None
     if isinstance(given, str):
@@ -68,29 +58,18 @@ def weighed(
     return {label: float(weight) for label, weight in given.items()}
 
 
-def costed(
-    corpus: Corpus, place: int, labels: Sequence[str], weights: Mapping[str, float] | None
-) -> Corpus:
-    """A corpus whose constants say what it costs to miss each label; ``place`` says where."""
-    if weights is None:
-        return corpus
-    spec = corpus.spec.copy()
-    spec[place] = len(spec)
-    costs = [max(1, round(UNIT * weights.get(label, 1.0))) for label in labels]
-    return corpus._replace(spec=np.concatenate([spec, np.array(costs, np.int64)]))
+def check_siblings(ambiguity: Ambiguity) -> None:
+    """Raise ValueError where too many outputs agree with the labels that are known.
 
-
-def check_siblings(choices: Array, known: Array, lengths: Array) -> None:
-    """Good siblings are all that agree with the labels known: with few known, too many.
-
-    ``choices`` is how many ways there are for each token, ``known`` whether anything is known.
+    All of them would be good siblings.
     """
+    choices, known, lengths = ambiguity
     if (choices <= 1).all():
         return
     logs = np.log(choices)
     for i, (begin, end) in enumerate(pairwise([0, *np.cumsum(lengths).tolist()])):
-        told = np.flatnonzero(known[begin:end])
-        before = slice(begin, begin + int(told[-1])) if len(told) else slice(0, 0)
+        given = np.flatnonzero(known[begin:end])
+        before = slice(begin, begin + int(given[-1])) if len(given) else slice(0, 0)
         if logs[before].sum() > math.log(MOST_PATHS):
             unknown = int((choices[before] > 1).sum())
             raise ValueError(

@@ -1,7 +1,7 @@
-"""Columns and features as arrays for the compiled engine.
+"""Columns and feature lists of tokens as arrays of integers.
 
-Column values become integers by one dictionary for each column; base features are computed once
-for each distinct value. A value that learning never saw gets a number that no weight has seen.
+The values of a column become integers by one dictionary for each column; base features are computed
+once for each distinct value. A value that training never saw gets a number that no weight has seen.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import repeat
 from typing import Any
 
@@ -21,7 +20,7 @@ from laso.errors import BadData, BadTemplate
 from laso.features.base import computed
 from laso.features.inputs import Column, Columns, Data, Factor, Features, place, short, string_keys
 from laso.features.templates import LABEL, Atom, Template
-from laso.tasks.tagging import LABEL_ATOM, UNKNOWN, Constraints, Program, make_spec
+from laso.features.windows import UNKNOWN
 
 MOST_FEATURES = 2**31 - 1  # items are 32 bits wide
 
@@ -56,13 +55,15 @@ class View:
 
 
 @dataclass
-class Encoder:
-    """Makes a corpus of sentences: the dictionaries that learning filled."""
+class ColumnEncoder:
+    """Numbers the columns of sentences: the dictionaries that training filled.
+
+    The encoder of a task is a subclass, which adds the problem's constants and outputs.
+    """
 
     templates: tuple[Template, ...]
     names: tuple[str, ...]  # of the columns; none if tokens have features of their own
     labels: tuple[str, ...]
-    constraints: Constraints | None = None
     width: int = -1  # of matrices
     vocabularies: dict[int, dict[str, int]] = field(default_factory=dict)
     views: dict[tuple[int, tuple[str, ...]], View] = field(default_factory=dict)
@@ -105,24 +106,6 @@ class Encoder:
             f"{', '.join(self.names)} or a number below {len(self.names)}"
         )
 
-    @cached_property
-    def program(self) -> Program:
-        """The templates as numbers."""
-        items = {key: i for i, key in enumerate(self.views)}
-        ids = string_keys([template.identity for template in self.templates]).tolist()
-        return [
-            (
-                key,
-                [
-                    (LABEL_ATOM, atom.offset)
-                    if atom.column == LABEL
-                    else (items[self._column(template, atom.column), atom.bases], atom.offset)
-                    for atom in template.atoms
-                ],
-            )
-            for key, template in zip(ids, self.templates, strict=True)
-        ]
-
     def grow(self, data: Data) -> None:
         """Learn the values of the columns."""
         if isinstance(data, Features):
@@ -151,27 +134,20 @@ class Encoder:
             if view.column == column:
                 view.grow(values)
 
-    def corpus(self, data: Data, wanted: Array | None = None) -> Corpus:
-        """The arrays for the engine; ``wanted`` are the labels of all tokens, -1 for unknown."""
-        lengths = data.lengths
-        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        n = int(starts[-1])
-        pool, values = np.zeros(0, np.int64), np.zeros(0, np.float32)
-        lists = (-1, 0)
-        if isinstance(data, Features):
-            items, lists = self._list_items(data)
-            pool = data.keys
-            values = np.zeros(0, np.float32) if data.values is None else data.values
-        else:
-            items = self._column_items(data, n)
-        sets = None
-        if wanted is None:
-            outputs = np.full(n, -1, np.int32)
-        else:
-            outputs, sets = self._outputs(wanted, starts)
-        self._check_lengths(lengths)
-        spec = self._spec(int(lengths.max(initial=1)), lists, sets)
-        return Corpus(items, starts, pool, values, spec, outputs, starts)
+    def dataset(self, data: Data, gold: Any = None) -> Corpus:
+        """The arrays for the engine, with the gold outputs in the form that the task gives them."""
+        raise NotImplementedError
+
+    def shift_pool(self, items: Array, offset: int) -> Array:
+        """Shift pool indices by ``offset``."""
+        return items
+
+    def spec_for(self, longest: int, most: int | None) -> Array:
+        """The problem's constants for sentences of at most ``longest`` tokens.
+
+        ``most`` is the largest number of features that a token has of its own; None: none.
+        """
+        raise NotImplementedError
 
     def labels_of(self, column: str) -> Sequence[str]:
         """The labels that a template names by this column; none if it is one of the input."""
@@ -185,33 +161,6 @@ class Encoder:
     def mixed_last(self, template: Template) -> list[Array]:
         """The values that are mixed into keys after those of the atoms."""
         return []
-
-    def moved(self, items: Array, pool: int) -> Array:
-        """The items of a part, if so much of the pool stands before its own."""
-        return items if self.names else items + np.int32(pool)
-
-    def spec_for(self, longest: int, most: int | None) -> Array:
-        """The constants for sentences so long, whose tokens have so many features of their own."""
-        return self._spec(longest, (-1, 0) if most is None else (0, most), None)
-
-    def _spec(self, longest: int, lists: tuple[int, int], sets: Array | None) -> Array:
-        """The problem's constants; the same array again where it can be, for short calls."""
-        # Powers of two, so that few differ; more room than needed does no harm.
-        room = 1 << longest.bit_length() if self.constraints is not None else 1
-        lists = (lists[0], 1 << lists[1].bit_length())
-        if sets is None and (room, lists) in self._specs:
-            return self._specs[room, lists]
-        spec = make_spec(
-            len(self.labels),
-            self.program,
-            constraints=self.constraints,
-            longest=room,
-            sets=sets,
-            lists=lists,
-        )
-        if sets is None:
-            self._specs[room, lists] = spec
-        return spec
 
     def _column_items(self, data: Columns, n: int) -> Array:
         # An engine whose items have no columns could not tell how many there are.
@@ -230,82 +179,6 @@ class Encoder:
         if len(data.columns) != len(self.names):
             expected = f"{len(self.names)}" if self.names else "tokens with features of their own"
             raise BadData(f"found {len(data.columns)} columns, expected {expected}")
-
-    def _list_items(self, data: Features) -> tuple[Array, tuple[int, int]]:
-        if self.names:
-            raise BadData(
-                f"found tokens with features of their own, expected {len(self.names)} columns"
-            )
-        if data.width != self.width and len(data.counts):
-            found = f"a matrix of {data.width} columns" if data.width >= 0 else "feature names"
-            expected = f"a matrix of {self.width} columns" if self.width >= 0 else "feature names"
-            raise BadData(f"found {found}, expected {expected}")
-        ends = np.cumsum(data.counts)
-        if len(ends) and ends[-1] > MOST_FEATURES:
-            raise BadData(f"found {ends[-1]} features, expected at most {MOST_FEATURES}")
-        items = np.stack([ends - data.counts, ends], axis=1).astype(np.int32)
-        return items, (0, int(data.counts.max(initial=0)))
-
-    def _check_lengths(self, lengths: Array) -> None:
-        if self.constraints is None:
-            return
-        for length in np.unique(lengths).tolist():
-            if not self.constraints.possible(length):
-                raise BadData(
-                    f"sentence {int(np.argmax(lengths == length)) + 1}: no {length} labels in a "
-                    "row keep the constraints"
-                )
-
-    def _outputs(self, wanted: Array, starts: Array) -> tuple[Array, Array | None]:
-        """The labels wanted, with sets of good labels where constraints narrow an unknown one."""
-        outputs = wanted.astype(np.int32)
-        if self.constraints is None:
-            return outputs, None
-        self._check_labels(wanted, starts)
-        sets: dict[bytes, int] = {}
-        rows: list[Array] = []
-        unknown = np.flatnonzero(wanted < 0)
-        for i in np.unique(np.searchsorted(starts, unknown, side="right") - 1).tolist():
-            inside = slice(starts[i], starts[i + 1])
-            good = self.constraints.good_sets(wanted[inside])
-            if good is None:
-                raise BadData(
-                    f"sentence {i + 1}: no labels between those known keep the constraints"
-                )
-            for j in np.flatnonzero(wanted[inside] < 0).tolist():
-                if not good[j].all():
-                    number = sets.setdefault(good[j].tobytes(), len(sets))
-                    if number == len(rows):
-                        rows.append(good[j])
-                    outputs[starts[i] + j] = -2 - number
-        return outputs, np.array(rows) if rows else None
-
-    def _check_labels(self, wanted: Array, starts: Array) -> None:
-        assert self.constraints is not None
-        if not len(wanted):
-            return
-        lengths = np.diff(starts)
-        before = np.concatenate([[-1], wanted[:-1]])
-        firsts = starts[:-1][lengths > 0]
-        before[firsts] = -1
-        known = (wanted >= 0) & (before >= 0)
-        known[firsts] = wanted[firsts] >= 0
-        bad = known & (self.constraints.follow[before + 1, wanted] == 0)
-        if bad.any():
-            i = int(np.argmax(bad))
-            after = self.labels[before[i]] if before[i] >= 0 else "the beginning"
-            raise BadData(
-                f"{place(lengths, i)}: found the label {self.labels[wanted[i]]} after {after}, "
-                "which the constraints forbid"
-            )
-        lasts = starts[1:][lengths > 0] - 1
-        bad_ends = (wanted[lasts] >= 0) & (self.constraints.end[wanted[lasts]] == 0)
-        if bad_ends.any():
-            i = int(lasts[np.argmax(bad_ends)])
-            raise BadData(
-                f"{place(lengths, i)}: found the label {self.labels[wanted[i]]} at the end, "
-                "which the constraints forbid"
-            )
 
 
 def _new_values(column: Column, known: Mapping[str, int], lengths: Array) -> list[str]:
@@ -373,17 +246,25 @@ def label_numbers(column: Column, labels: Sequence[str], lengths: Array) -> Arra
     return codes
 
 
-def taken(corpus: Corpus, chosen: Array) -> Corpus:
-    """The corpus of some of the sentences."""
-    lengths = np.diff(corpus.starts)[chosen]
-    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    rows = np.repeat(corpus.starts[chosen] - starts[:-1], lengths) + np.arange(starts[-1])
-    return corpus._replace(
-        items=corpus.items[rows],
+def taken(dataset: Corpus, chosen: Array) -> Corpus:
+    """The dataset of some of the inputs."""
+    rows, starts = _rows(dataset.starts, chosen)
+    output_rows, output_starts = rows[:0], dataset.output_starts
+    if len(output_starts) == len(dataset.starts):  # else there are none
+        output_rows, output_starts = _rows(dataset.output_starts, chosen)
+    return dataset._replace(
+        items=dataset.items[rows],
         starts=starts,
-        outputs=corpus.outputs[rows],
-        output_starts=starts,
+        outputs=dataset.outputs[output_rows],
+        output_starts=output_starts,
     )
+
+
+def _rows(starts: Array, chosen: Array) -> tuple[Array, Array]:
+    """The rows of some of the parts that begin at ``starts``, and where they begin then."""
+    lengths = np.diff(starts)[chosen]
+    new = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return np.repeat(starts[chosen] - new[:-1], lengths) + np.arange(new[-1]), new
 
 
 def packed_strings(strings: Sequence[str]) -> Array:

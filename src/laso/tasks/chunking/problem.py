@@ -17,9 +17,9 @@ compilation. The sum of a chunk grows from cells that many chunks share:
                  with l = 1 also what is around a beginning at s
     WHOLE(s, l)  INNER(s, l), END(s + l), and what only the whole chunk tells
 
-An output has for each word the number of the chunk that begins there, ``wanted(length, label)``,
+An output has for each word the number of the chunk that begins there, ``chunk_code(length, label)``,
 and -1 for a word at which none begins. In sentences of which not all is known, each word has the
-number ``partly(begins, label)`` below -1 instead.
+number ``partial_code(begins, label)`` below -1 instead.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -30,10 +30,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from laso.engine.costs import cost_of
 from laso.engine.hashing import mix
 from laso.engine.layout import CELLS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS, Array
 from laso.engine.problem import CompiledProblem
-from laso.tasks.tagging import cost_of, value_at
+from laso.features.schemes import MAYBE, SURELY
+from laso.features.windows import value_at
 
 # The constants at the head of spec; programs follow them.
 (
@@ -53,7 +55,6 @@ ANY, PAIR, TRIPLE, EACH, BEGIN, END, WHOLE, STEP = range(8)
 HEAD = PROGRAMS + 2 * 8
 
 FIRST, LAST, LENGTH, ALL, LABEL = range(5)  # what an atom is about
-NEVER, MAYBE, SURELY = range(3)  # does a chunk begin at a word?
 
 
 def begins_at(spec, code):
@@ -254,12 +255,12 @@ Programs = Mapping[int, Sequence[tuple[int, Sequence[int] | Atoms]]]
 """For each kind its templates: (id, columns) for grams, else (id, atoms (what, column, offset))."""
 
 
-def wanted(length: int | Array, label: int | Array, n_labels: int) -> int | Array:
+def chunk_code(length: int | Array, label: int | Array, n_labels: int) -> int | Array:
     """The number of a chunk in an output."""
     return length * n_labels + label
 
 
-def partly(begins: Array, label: Array, n_labels: int) -> Array:
+def partial_code(begins: Array, label: Array, n_labels: int) -> Array:
     """The numbers of words in an output of which not all is known; a label of -1 is not."""
     return -2 - (begins * (n_labels + 1) + label + 1)
 

@@ -1,4 +1,4 @@
-"""The precision/recall dial: a bias for or against a label, and the curve that it makes.
+"""Precision against recall: a bias for or against a label, and the curve that it makes.
 
 points = curve(model, X, y)                 # on held-out sentences
 model.biased({"O": points[3].bias})         # a copy with the bias chosen
@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from laso.evaluation import evaluated
-from laso.features.layers import BETWEEN
+from laso.tasks.joint.encoder import BETWEEN
 
 if TYPE_CHECKING:
-    from laso.estimators import SequenceEstimator
+    from laso.estimators import SearchEstimator
 
 BIASES = (-8.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 8.0)
 
@@ -29,14 +29,14 @@ class Point(NamedTuple):
 
 
 def curve(
-    model: SequenceEstimator,
+    model: SearchEstimator,
     X: Any,
     y: Any,
     *,
     label: str = "O",
     biases: Sequence[float] = BIASES,
 ) -> list[Point]:
-    """How good the model is with each bias for a label; of several layers, its own counts."""
+    """Return precision and recall with each bias for a label; of several layers, in its own."""
     points = []
     for bias in biases:
         result, own = evaluated(y, model.biased({label: bias}).predict(X)), label

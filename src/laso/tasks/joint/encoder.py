@@ -1,4 +1,4 @@
-"""Features of several layers of labels: sets of templates, and their encoding as integers.
+"""Sentences as arrays for the joint problem: several layers of labels.
 
 In these templates a layer is a column whose present and earlier values can be asked for:
 
@@ -19,11 +19,11 @@ import numpy as np
 
 from laso.engine.layout import Array, Corpus
 from laso.errors import BadData, BadTemplate
-from laso.features.encode import Encoder
+from laso.features.encoder import ColumnEncoder
 from laso.features.inputs import Data, Features, place, string_keys
 from laso.features.templates import LABEL, Atom, Template
-from laso.tasks.joint import N_OTHERS, JointTemplate, Layers, Pair, make_spec
-from laso.tasks.tagging import Constraints
+from laso.tasks.joint.problem import N_OTHERS, JointTemplate, Layers, Pair, make_spec
+from laso.tasks.constraints import Constraints, check_labels
 
 BETWEEN = "="  # a layer and its label, in the names of a row's labels
 
@@ -44,7 +44,7 @@ def layer_labels(labels: Sequence[str]) -> dict[str, list[str]]:
 
 
 @dataclass
-class JointEncoder(Encoder):
+class JointEncoder(ColumnEncoder):
     """Makes a corpus of sentences with several labels a word.
 
     ``labels`` are those of a row of weights, ``within`` the constraints of a layer, ``between``
@@ -154,8 +154,8 @@ class JointEncoder(Encoder):
         other = last is not None and last.column in self.of_layer and not last.offset
         return [] if other else [np.zeros(1, np.int64)]
 
-    def corpus(self, data: Data, wanted: Array | None = None) -> Corpus:
-        """The arrays for the engine; ``wanted`` has a row of labels for each layer."""
+    def dataset(self, data: Data, gold: Array | None = None) -> Corpus:
+        """The arrays for the engine; ``gold`` has a row of labels for each layer."""
         if isinstance(data, Features):
             raise BadData("found tokens with features of their own, expected columns")
         lengths = data.lengths
@@ -163,12 +163,12 @@ class JointEncoder(Encoder):
         n = int(starts[-1])
         outputs = np.full(n, -1, np.int64)
         spec = self.spec(int(lengths.max(initial=1)))
-        if wanted is not None:
-            self._check_wanted(wanted, lengths)
-            outputs = self.layers.packed(wanted)
-            partly = (wanted < 0).any(axis=0)
+        if gold is not None:
+            self._check_gold(gold, lengths)
+            outputs = self.layers.packed(gold)
+            partly = (gold < 0).any(axis=0)
             if partly.any():
-                flags = self._narrowed(wanted, starts)[partly]
+                flags = self._narrowed(gold, starts)[partly]
                 sets, numbers = np.unique(flags, axis=0, return_inverse=True)
                 outputs[partly] = -2 - numbers.ravel()
                 spec = np.concatenate([spec, sets.ravel().astype(np.int64)])
@@ -197,7 +197,7 @@ class JointEncoder(Encoder):
         """The constants for sentences so long; tokens have no features of their own here."""
         return self.spec(longest)
 
-    def found(self, steps: Array) -> dict[str, list[str]]:
+    def decoded(self, steps: Array) -> dict[str, list[str]]:
         """The labels in each layer of operators."""
         codes = self.layers.unpacked(steps, int(self.spec()[N_OTHERS]))
         return {
@@ -205,10 +205,10 @@ class JointEncoder(Encoder):
             for (layer, labels), code in zip(self.of_layer.items(), codes, strict=True)
         }
 
-    def _narrowed(self, wanted: Array, starts: Array) -> Array:
+    def _narrowed(self, gold: Array, starts: Array) -> Array:
         """For each word flags for the labels of all layers, from which the known are reachable."""
         layers = []
-        for (layer, labels), own in zip(self.of_layer.items(), wanted, strict=True):
+        for (layer, labels), own in zip(self.of_layer.items(), gold, strict=True):
             flags = (own < 0)[:, None] | (np.arange(len(labels)) == own[:, None])
             sentences = np.searchsorted(starts, np.flatnonzero(own < 0), side="right") - 1
             for i in np.unique(sentences).tolist() if layer in self.within else ():
@@ -223,24 +223,24 @@ class JointEncoder(Encoder):
             layers.append(flags)
         return np.concatenate(layers, axis=1)
 
-    def _check_wanted(self, wanted: Array, lengths: Array) -> None:
-        """See to it that constraints allow what is wanted."""
+    def _check_gold(self, gold: Array, lengths: Array) -> None:
+        """See to it that constraints allow what is gold."""
         starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         for layer, rules in self.within.items():
-            one = Encoder((), (), tuple(self.of_layer[layer]), rules)
-            one._check_labels(wanted[self.order.index(layer)], starts)
-        if self.layers.pairs and len(wanted[0]) and wanted.min() < 0:
-            i = int(np.argmin(wanted.min(axis=0)))
+            own = gold[self.order.index(layer)]
+            check_labels(rules, self.of_layer[layer], own, starts)
+        if self.layers.pairs and len(gold[0]) and gold.min() < 0:
+            i = int(np.argmin(gold.min(axis=0)))
             raise BadData(
                 f"{place(lengths, i)}: found None, expected a label of each layer, for there are "
                 "constraints between layers"
             )
         for first, second, flags in self.layers.pairs:
-            bad = flags[wanted[first], wanted[second]] == 0
+            bad = flags[gold[first], gold[second]] == 0
             if bad.any():
                 i = int(np.argmax(bad))
                 a, b = (
-                    f"{layer} {self.of_layer[layer][wanted[number][i]]}"
+                    f"{layer} {self.of_layer[layer][gold[number][i]]}"
                     for number, layer in ((n, self.order[n]) for n in (first, second))
                 )
                 raise BadData(

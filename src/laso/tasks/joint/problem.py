@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from laso.engine.costs import cost_of
 from laso.engine.hashing import mix
 from laso.engine.layout import (
     CELLS,
@@ -38,7 +39,8 @@ from laso.engine.layout import (
     Array,
 )
 from laso.engine.problem import CompiledProblem
-from laso.tasks.tagging import LABEL_ATOM, Constraints, cost_of, template_keys
+from laso.features.windows import LABEL_ATOM, as_numbers, template_keys
+from laso.tasks.constraints import Constraints
 
 # The constants at the head of spec; tables and programs follow them.
 (
@@ -429,10 +431,9 @@ def _strides(sizes: Sequence[int]) -> list[int]:
 
 
 def _program(templates: Sequence[JointTemplate], order: int) -> list[int]:
-    """Templates as ``tagging.template_keys`` reads them: a state is a row of all histories."""
-    program: list[int] = []
+    """Templates as ``template_keys`` reads them: a state is a row of all histories."""
+    program = []
     for key, _, atoms, history in templates:
         before = [(LABEL_ATOM, -(layer * order - offset)) for layer, offset in history]
-        program += [key, len(atoms) + len(before)]
-        program += [number for atom in (*atoms, *before) for number in atom]
-    return program
+        program.append((key, [*atoms, *before]))
+    return as_numbers(program)

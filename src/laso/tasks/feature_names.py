@@ -1,8 +1,7 @@
-"""Names of features: what a key of the weight table stands for.
+"""Names of features: what the key of a template's feature was mixed from.
 
-Keys are hashes. A problem run uncompiled with a ``mix`` that takes notes tells what each key was
-mixed from: the identity of a template, then the values of its atoms. Names of all features that
-the words of a model can have are found by mixing, where they are not too many.
+A key is mixed from the identity of a template and the values of its atoms. The names of all
+features that the words of a model can have are found by mixing, where they are not too many.
 """
 
 from __future__ import annotations
@@ -11,58 +10,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from types import FunctionType
-from typing import Any
 
 import numpy as np
 
-from laso.engine.hashing import mix
 from laso.engine.layout import Array
-from laso.engine.problem import NAMES, CompiledProblem
-from laso.features.encode import Encoder
+from laso.features.encoder import ColumnEncoder
 from laso.features.inputs import mixed
 from laso.features.templates import LENGTH, Atom, Template
-from laso.tasks.tagging import AFTER, BEFORE
+from laso.features.windows import AFTER, BEFORE
 
 MOST = 2_000_000  # combinations of values of one template to try
 GRAMS = {"any": 1, "each": 1, "pair": 2, "triple": 3}  # places, and how many words they are about
-
-Origins = dict[int, tuple[int, int]]
-
-
-def recorded(problem: type[CompiledProblem]) -> tuple[type[CompiledProblem], Origins]:
-    """The problem with a ``mix`` that notes, and the notes: for each key what it was mixed from."""
-    origins: Origins = {}
-    known: dict[int, dict[str, Any]] = {}
-
-    def noting(a: int, b: int) -> int:
-        key = mix(a, b)
-        origins[key] = (int(a), int(b))
-        return key
-
-    def again(function: FunctionType) -> FunctionType:
-        """The function among globals in which mix is another."""
-        around = function.__globals__
-        if id(around) not in known:
-            new = known[id(around)] = dict(around)
-            for name, thing in around.items():
-                if thing is mix:
-                    new[name] = noting
-                elif isinstance(thing, FunctionType) and "mix" in thing.__globals__:
-                    new[name] = again(thing)
-        return FunctionType(
-            function.__code__, known[id(around)], function.__name__, function.__defaults__
-        )
-
-    functions = {name: staticmethod(again(getattr(problem, name))) for name in NAMES}
-    return type(problem.__name__, (problem,), functions), origins
 
 
 @dataclass
 class Namer:
     """Names the features of a model."""
 
-    encoder: Encoder
+    encoder: ColumnEncoder
 
     @cached_property
     def templates(self) -> dict[int, Template]:
@@ -73,15 +38,15 @@ class Namer:
     def _values(self) -> dict[tuple[int, tuple[str, ...]], list[str]]:
         return {key: list(view.ids) for key, view in self.encoder.views.items()}
 
-    def name(self, key: int, origins: Origins, chunk: Array | None = None) -> str:
-        """The name of a key; ``chunk`` are the items that a place called all is about."""
-        values: list[int] = []
-        while key in origins and key not in self.templates:
-            key, value = origins[key]
-            values.insert(0, value)
-        if key not in self.templates:
-            return self.encoder.attributes.get(key, f"#{key & (1 << 64) - 1:016x}")
-        return self.spelled(self.templates[key], values, chunk)
+    def name(self, numbers: Sequence[int], chunk: Array | None = None) -> str | None:
+        """The name of a feature whose key was mixed from these numbers.
+
+        ``chunk`` are the items that a place called all is about.
+        """
+        root, *values = numbers
+        if root not in self.templates:
+            return self.encoder.attributes.get(root)
+        return self.spelled(self.templates[root], values, chunk)
 
     def spelled(self, template: Template, values: Sequence[int], chunk: Array | None = None) -> str:
         """A template with values for its atoms."""

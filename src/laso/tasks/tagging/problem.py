@@ -15,14 +15,13 @@ Words may also have lists of features of their own, whose keys are in the pool.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-
 import numpy as np
 
-from laso.engine.hashing import mix
+from laso.engine.costs import cost_of
 from laso.engine.layout import CELLS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS, Array
 from laso.engine.problem import CompiledProblem
+from laso.features.windows import LABEL_ATOM, Program, as_numbers, template_keys
+from laso.tasks.constraints import Constraints
 
 # The constants at the head of spec; programs and tables follow them.
 (
@@ -40,43 +39,6 @@ from laso.engine.problem import CompiledProblem
     COSTS,  # 0, or where the losses of labels that are missed are
     HEAD,
 ) = range(13)
-UNIT = 1 << 20  # losses are in spec as multiples of 1 / UNIT
-LABEL_ATOM = -1  # stands for a column: the label predicted at that offset
-BEFORE, AFTER = -2, -1000  # values of words outside the sentence, by distance
-UNKNOWN = -1  # of a column: a value that learning never saw, so that no weight has its key
-
-
-def cost_of(spec, costs, label):
-    """The loss of missing a label, 1 if nothing else is said or the label is not known."""
-    return spec[costs + label] / UNIT if costs > 0 and label >= 0 else 1.0
-
-
-def value_at(items, column, position):
-    """The value of a column at a position; beyond the ends it tells how far beyond."""
-    if position < 0:
-        return BEFORE + position
-    if position >= items.shape[0]:
-        return AFTER - (position - items.shape[0])
-    return items[position, column]
-
-
-def template_keys(x, position, state, at, n, out):
-    """Write the keys of n templates whose program begins at spec[at]: id, atoms, atom pairs."""
-    spec, items, keys = x.spec, x.items, out.keys
-    for i in range(n):
-        key = spec[at]
-        atoms = spec[at + 1]
-        at += 2
-        for _ in range(atoms):
-            column, offset = spec[at], spec[at + 1]
-            at += 2
-            if column == LABEL_ATOM:
-                value = state[-offset]
-            else:
-                value = value_at(items, column, position + offset)
-            key = mix(key, value)
-        keys[i] = key
-    return n
 
 
 def static_keys(x, position, out):
@@ -205,109 +167,6 @@ class WeightedTagging(Tagging):
 
 # --------------------------------------------------------------------------- making spec
 
-Program = Sequence[tuple[int, Sequence[tuple[int, int]]]]
-"""Templates as (id, atoms), an atom being (column, offset)."""
-
-
-@dataclass(frozen=True)
-class Constraints:
-    """Which labels may begin a sentence, follow each label, and end it, as flags."""
-
-    follow: Array  # (labels + 1, labels): row 0 for the beginning, then one for each label
-    end: Array  # (labels,)
-
-    def reaching(self, longest: int) -> Array:
-        """Row k: the labels from which k more words can be labelled to an end.
-
-        It stops where the rows repeat themselves, or at the longest sentence.
-        """
-        rows = [self.end.astype(bool)]
-        after = self.follow[1:].astype(bool)
-        while len(rows) < max(longest, 1):
-            row = (after & rows[-1]).any(axis=1)
-            if (row == rows[-1]).all():
-                break
-            rows.append(row)
-        return np.array(rows)
-
-    def possible(self, length: int) -> bool:
-        """Can a sentence of so many words be labelled at all?"""
-        rows = self.reaching(length)
-        return not length or bool((self.follow[0] & rows[min(length, len(rows)) - 1]).any())
-
-    def good_sets(self, wanted: Array) -> Array | None:
-        """For each word the labels (flags) from which the labels wanted after it can be reached.
-
-        ``wanted`` is -1 where no label is known. None if the labels known cannot be had at all.
-        """
-        n = len(self.end)
-        sets = np.ones((len(wanted), n), bool)
-        sets[wanted >= 0] = np.arange(n) == wanted[wanted >= 0, None]
-        after = self.follow[1:].astype(bool)
-        sets[-1:] &= self.end.astype(bool)
-        for i in range(len(wanted) - 2, -1, -1):
-            sets[i] &= (after & sets[i + 1]).any(axis=1)
-        return sets if not len(sets) or (self.follow[0].astype(bool) & sets[0]).any() else None
-
-
-def bio(labels: Sequence[str]) -> Constraints:
-    """I-x only after B-x or I-x."""
-    return _scheme("BIO", labels, begins="OB", inside={"I": "BI"}, ends="OBI")
-
-
-def iobes(labels: Sequence[str]) -> Constraints:
-    """Chunks are S-x, or B-x, any number of I-x, and E-x."""
-    return _scheme("IOBES", labels, begins="OBS", inside={"I": "BI", "E": "BI"}, ends="OES")
-
-
-def _scheme(
-    name: str, labels: Sequence[str], *, begins: str, inside: Mapping[str, str], ends: str
-) -> Constraints:
-    parts = [label.partition("-") for label in labels]
-    for label, (mark, hyphen, kind) in zip(labels, parts, strict=True):
-        if mark not in set(name) or (mark == "O" and hyphen) or (hyphen and not kind):
-            raise ValueError(f"constraints={name!r}: found the label {label!r}, expected {name}")
-    n = len(labels)
-    follow = np.zeros((n + 1, n), np.int64)
-    for b, (mark, _, kind) in enumerate(parts):
-        follow[0, b] = mark in begins
-        for a, (before, _, kind_before) in enumerate(parts):
-            if mark in inside:
-                follow[a + 1, b] = before in inside[mark] and kind_before == kind
-            else:
-                follow[a + 1, b] = before in ends
-    return Constraints(follow, np.array([mark in ends for mark, _, _ in parts], np.int64))
-
-
-def table(labels: Sequence[str], given: Mapping[str | None, Sequence[str | None]]) -> Constraints:
-    """From a table: for each label those that may follow it, None standing for both ends.
-
-    A label without an entry may be followed by any; without one for None, any may begin; and
-    without a None among those that follow, any may end. Labels that do not occur are passed over.
-    """
-    n = len(labels)
-    number = {label: i for i, label in enumerate(labels)}
-    follow = np.ones((n + 1, n), np.int64)
-    for label, after in given.items():
-        if label is None or label in number:
-            row = 0 if label is None else number[label] + 1
-            follow[row] = 0
-            follow[row, [number[b] for b in after if b is not None and b in number]] = 1
-    end = np.ones(n, np.int64)
-    if any(None in after for after in given.values()):
-        end[:] = [label not in given or None in given[label] for label in labels]
-    return Constraints(follow, end)
-
-
-def constraints(
-    labels: Sequence[str], given: str | Mapping[str | None, Sequence[str | None]]
-) -> Constraints:
-    """Constraints as users give them: "BIO", "IOBES" or a table."""
-    if isinstance(given, str):
-        return (bio if given == "BIO" else iobes)(labels)
-    return table(labels, given)
-
-
 def make_spec(
     n_labels: int,
     templates: Program,
@@ -332,8 +191,7 @@ def make_spec(
     spec[N_STATIC], spec[N_DYNAMIC] = len(static), len(dynamic)
     for at, program in ((STATIC, static), (DYNAMIC, dynamic)):
         spec[at] = len(spec)
-        for key, atoms in program:
-            spec += [key, len(atoms), *(number for atom in atoms for number in atom)]
+        spec += as_numbers(program)
     if constraints is not None:
         order = max(order, 1)
         reaching = constraints.reaching(longest)

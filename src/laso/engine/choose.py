@@ -1,0 +1,20 @@
+"""Which engine runs a choice of queue, update and strategy on a compiled problem."""
+
+from __future__ import annotations
+
+from laso.engine.exact import ExactMachine
+from laso.engine.machine import Machine
+from laso.engine.options import is_exact, options_for
+from laso.engine.problem import CompiledProblem
+from laso.learn import laso
+from laso.queues import MakeQueue
+from laso.training import Rule, Strategy
+
+
+def engine_for(
+    problem: type[CompiledProblem], queue: MakeQueue, update: Rule, strategy: Strategy
+) -> Machine | ExactMachine:
+    """Return the lattice's engine for ``exact()``, the beam's engine for the other queues."""
+    if is_exact(queue):
+        return ExactMachine(problem, update, expected=strategy is laso)
+    return Machine(problem, options_for(problem, queue, update, strategy))

@@ -1,0 +1,254 @@
+"""How an estimator learns: examples, epochs, checkpoints, and going on later."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from laso.engine.costs import with_costs
+from laso.engine.exact import ExactMachine
+from laso.engine.layout import Corpus, Table
+from laso.engine.machine import new_table
+from laso.engine.passes import Plan, Report, Training
+from laso.engine.passes import train as train_passes
+from laso.estimators.class_weights import BALANCED, class_weights
+from laso.estimators.tables import moved, wider
+from laso.features.encoder import taken
+from laso.model_file import packed
+from laso.tasks.base import Task
+from laso.updates import Lbfgs, Likelihood
+
+if TYPE_CHECKING:
+    from laso.estimators.search import SearchEstimator
+
+Model = TypeVar("Model", bound="SearchEstimator")
+
+
+@dataclass
+class Checkpoint:
+    """Where a run is saved as it goes on, after an epoch, at most once in ``seconds``.
+
+    A run that was killed goes on from there by ``load`` and ``resume``.
+    """
+
+    path: str | os.PathLike[str]
+    seconds: float = 30.0
+    metadata: dict[str, Any] = field(default_factory=dict)  # to be saved with it
+    saved: float = field(default_factory=time.monotonic)  # when it was last saved
+
+    def is_due(self) -> bool:
+        """Whether enough time has passed; if so, it begins again."""
+        now = time.monotonic()
+        due = now - self.saved >= self.seconds
+        if due:
+            self.saved = now
+        return due
+
+
+class Size(NamedTuple):
+    """The size of a model in memory."""
+
+    features: int  # features that have a row of weights
+    weights: int  # weights that are not zero
+    bytes: int
+
+
+def size_of(table: Table) -> Size:
+    """The size of a weight table."""
+    used = table.slots.nbytes + table.v.nbytes
+    return Size(len(table.v), int(np.count_nonzero(table.v)), used)
+
+
+class Clock:
+    """Takes the time of named stages."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, stage: str) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        self.seconds[stage] = time.perf_counter() - started
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Encoded examples, and others with gold outputs to score each epoch on."""
+
+    train: Corpus
+    held_out: Corpus | None = None
+    inputs: Any = None  # of the held-out examples
+    gold: Sequence[Any] = ()
+
+    @property
+    def fingerprint(self) -> int:
+        """Tells whether two sets of examples are the same."""
+        crc = 0
+        for array in (self.train.starts, self.train.items, self.train.outputs, self.train.pool):
+            crc = zlib.crc32(np.ascontiguousarray(array).data, crc)
+        return crc
+
+
+def with_held_out(model: SearchEstimator, dataset: Corpus, inputs: Any, gold: Any) -> Examples:
+    """Hold out a part of the examples, drawn by the seed."""
+    assert model.held_out is not None
+    n = len(dataset.starts) - 1
+    chosen = held_out(n, model.held_out, model.seed)
+    return Examples(
+        taken(dataset, np.delete(np.arange(n), chosen)),
+        taken(dataset, np.array(chosen)),
+        model.task_.take(inputs, chosen),
+        [gold[i] for i in chosen],
+    )
+
+
+def held_out(n: int, fraction: float, seed: int | None) -> list[int]:
+    """Which of n examples are held out: a part drawn by the seed, in their order."""
+    k = max(1, round(n * fraction))
+    if k >= n:
+        raise ValueError(f"held_out={fraction} leaves none of {n} examples to learn from")
+    return sorted(random.Random(f"{seed}/held out").sample(range(n), k))
+
+
+# --------------------------------------------------------------------------- beginning, going on
+
+
+def begin(model: SearchEstimator, task: Task) -> None:
+    """Start from empty weights, for the labels that the task has observed."""
+    labels = task.classes
+    model.task_ = task
+    model.metadata_ = {}
+    counts = getattr(task, "label_counts_", ())
+    model.class_weight_ = class_weights(model.class_weight, labels, counts)
+    model.classes_ = np.array(labels, dtype=object)
+    engine = model.engine_for(task, task.problem)
+    table = new_table(
+        len(labels),
+        margin=engine.options.margin,
+        dtype=model.dtype,
+        hash_bits=model.hash_bits,
+    )
+    model.training_ = Training(table)
+
+
+def resumable(model: SearchEstimator) -> Training:
+    """The state of the training to go on with."""
+    model.require("task_")
+    if model.training_ is None:
+        raise ValueError(
+            "the state of the training is not there to go on from: the model was saved "
+            "without it (save(path, training=True) keeps it)"
+        )
+    return model.training_
+
+
+def resume(
+    model: Model,
+    examples: Examples,
+    epochs: int,
+    progress: Callable[[Report], None] | None,
+    checkpoint: Checkpoint | None,
+) -> Model:
+    """Go on to so many epochs in all, if the examples are those of ``fit``."""
+    if examples.fingerprint != model.fingerprint_:
+        raise ValueError("resume needs the data of fit; for other data there is partial_fit")
+    if Plan(patience=model.patience).is_over(resumable(model)):
+        return model
+    return train(model, examples, epochs, progress, checkpoint)
+
+
+def check_partial(model: SearchEstimator) -> None:
+    """Raise ValueError if the parameters need all data at once."""
+    if isinstance(model.update_rule(model.make_task()), Lbfgs):
+        raise ValueError("lbfgs() needs all data at once, for fit; here use adagrad() or sgd()")
+    if model.class_weight == BALANCED:
+        raise ValueError("class_weight='balanced' needs all data at once: give the weights")
+
+
+def widen(model: SearchEstimator) -> None:
+    """Make room in the weights for labels that the task has observed since."""
+    old, labels = list(model.classes_), model.task_.classes
+    if old == list(labels):
+        return
+    training = resumable(model)
+    places = [labels.index(label) for label in old]
+    model.classes_ = np.array(labels, dtype=object)
+    training.table = wider(training.table, places, len(labels))
+    if training.best is not None:
+        model.weights_ = training.best = wider(training.best, places, len(labels))
+    if training.squares is not None:
+        training.squares = moved(training.squares, places, len(labels))
+
+
+# --------------------------------------------------------------------------- epochs
+
+
+def most_epochs(model: SearchEstimator) -> int:
+    """The largest number of epochs; of ``lbfgs()``, its iterations."""
+    update = model.update_rule(model.make_task())
+    return update.iterations if isinstance(update, Lbfgs) else model.epochs
+
+
+def train(
+    model: Model,
+    examples: Examples,
+    epochs: int,
+    progress: Callable[[Report], None] | None,
+    checkpoint: Checkpoint | None = None,
+) -> Model:
+    """Learn until ``epochs`` in all; the weights of the best epoch are the model's."""
+    training = resumable(model)
+    training.interrupted = False
+    dataset = examples.train
+    engine = model.engine(dataset)
+    average = model.average
+    if average is None:
+        average = not isinstance(model.update_rule(model.task_), Likelihood)
+
+    def score(table: Table) -> float:
+        assert examples.held_out is not None
+        predicted = model.decode(examples.inputs, examples.held_out, table)
+        return model.task_.score(examples.gold, predicted)
+
+    def after(training: Training) -> None:
+        if checkpoint is not None and checkpoint.is_due():
+            best = plan.kept(training.table) if training.best is None else training.best
+            model.weights_ = packed(best)
+            report(model, training)
+            model.metadata_ = {**model.metadata_, **checkpoint.metadata}
+            model.save(checkpoint.path, training=True)
+
+    plan = Plan(
+        epochs=epochs, seed=model.seed, patience=model.patience, average=average, after=after
+    )
+    scored = score if examples.held_out is not None else None
+    if model.class_weight_ is not None:
+        costs = model.task_.problem.costs
+        dataset = with_costs(dataset, costs, model.task_.classes, model.class_weight_)
+    if isinstance(engine, ExactMachine):
+        threads = model.threads_for(dataset)
+        engine.fit(dataset, training, plan, threads=threads, score=scored, progress=progress)
+    else:
+        train_passes(engine, dataset, training, plan, score=scored, progress=progress)
+    assert training.best is not None
+    model.weights_ = training.best = packed(training.best)
+    report(model, training)
+    return model
+
+
+def report(model: SearchEstimator, training: Training) -> None:
+    """Set the attributes that tell how training went."""
+    model.n_iter_ = training.epoch
+    model.best_epoch_ = training.best_epoch
+    model.scores_ = list(training.scores)
+    model.converged_ = training.converged
+    model.interrupted_ = training.interrupted

@@ -1,0 +1,42 @@
+"""The n best outputs of inputs."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from laso.engine.exact import ExactMachine, NBest
+from laso.engine.layout import Corpus
+from laso.engine.machine import all_of
+from laso.engine.nbest import beam_nbest
+
+if TYPE_CHECKING:
+    from laso.estimators.search import SearchEstimator
+
+
+def nbest_paths(model: SearchEstimator, dataset: Corpus, n: int) -> NBest:
+    """The n best paths of each input, or those that the beam holds at its end."""
+    engine, order, threads = model.engine(dataset), all_of(dataset), model.threads_for(dataset)
+    if isinstance(engine, ExactMachine):
+        return engine.nbest(dataset, order, model.weights_, n, threads=threads)
+    return beam_nbest(engine, dataset, order, model.weights_, n, threads=threads)
+
+
+def path_outputs(model: SearchEstimator, inputs: Any, dataset: Corpus, paths: NBest) -> list[Any]:
+    """The output of each path."""
+    repeated = np.repeat(np.arange(len(dataset.starts) - 1), paths.counts)
+    return model.task_.decode_all(
+        model.task_.take(inputs, repeated.tolist()), paths.steps, paths.ends
+    )
+
+
+def nbest_outputs(
+    model: SearchEstimator, inputs: Any, dataset: Corpus, n: int
+) -> list[list[tuple[float, Any]]]:
+    """The n best outputs of each input with their scores, best first."""
+    paths = nbest_paths(model, dataset, n)
+    outputs = path_outputs(model, inputs, dataset, paths)
+    scored = list(zip(paths.scores.tolist(), outputs, strict=True))
+    return [scored[a:b] for a, b in pairwise([0, *np.cumsum(paths.counts).tolist()])]

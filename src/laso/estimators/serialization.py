@@ -1,0 +1,174 @@
+"""Estimators as headers and tensors of model files, and restored from them."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from laso import model_file
+from laso.engine import layout as at
+from laso.engine.layout import Array
+from laso.engine.passes import Training
+from laso.errors import BadModel
+from laso.estimators import learning
+from laso.estimators.class_weights import BALANCED, is_class_weight
+from laso.tasks import REGISTRY
+from laso.tasks.base import Task
+
+if TYPE_CHECKING:
+    from laso.estimators.search import SearchEstimator
+
+
+def estimator_types() -> dict[str, type[SearchEstimator]]:
+    """The estimators that a file may name."""
+    from laso import estimators
+
+    names = ("SearchEstimator", "Tagger", "Chunker", "JointTagger", "CRF")
+    return {name: getattr(estimators, name) for name in names}
+
+
+def packed_model(
+    model: SearchEstimator, weights: str | None, training: bool
+) -> tuple[model_file.Header, model_file.Tensors]:
+    """Header and tensors of a model; for the options see ``SearchEstimator.save``."""
+    if not model.task_.name:
+        raise ValueError(f"{type(model.task_).__name__} needs a name, which model files have")
+    tensors: dict[str, Array] = {}
+    if training:
+        if weights is not None:
+            raise ValueError(f"training goes on from all of a weight, found weights={weights!r}")
+        tensors |= model_file.pack_learning(learning.resumable(model))
+    tensors |= model_file.pack_weights(model.weights_, weights)
+    bits = int(model.weights_.ints[at.BITS])
+    keys = None if bits else model_file.stored_rows(model.weights_)[0]
+    task_header, task_tensors = model.task_.pack(keys)
+    tensors |= {f"task.{name}": tensor for name, tensor in task_tensors.items()}
+    header = {
+        "task": model.task_.name,
+        "estimator": estimator_name(model),
+        "parameters": described_parameters(model),
+        "learned": task_header,
+        "labels": len(model.classes_),
+        "bits": bits,
+        "history": {
+            "epoch": model.n_iter_,
+            "best_epoch": model.best_epoch_,
+            "scores": model.scores_,
+            "converged": model.converged_,
+            "interrupted": model.interrupted_,
+            "fingerprint": model.fingerprint_,
+        },
+        "metadata": dict(sorted(model.metadata_.items())),  # however it came about
+        "training": training,
+        "class_weight": model.class_weight_,
+    }
+    return header, tensors
+
+
+def estimator_name(model: SearchEstimator) -> str:
+    """The name of the estimator that a file is loaded as: of a subclass, the one known here."""
+    known = estimator_types()
+    for cls in type(model).__mro__:
+        if known.get(cls.__name__) is cls:
+            return cls.__name__
+    raise ValueError(f"found {type(model).__name__}, expected one of {', '.join(known)}")
+
+
+def described_parameters(model: SearchEstimator) -> dict[str, Any]:
+    """The parameters as JSON; of a task of the user's own only its parameters."""
+    parameters = model.get_params(deep=False)
+    if "dtype" in parameters:
+        parameters["dtype"] = str(model.dtype)
+    if "task" in parameters:
+        parameters["task"] = None
+    return {name: model_file.described(value) for name, value in parameters.items()}
+
+
+def load(path: str | os.PathLike[str], task: Task | None = None) -> SearchEstimator:
+    """The model of a file, whatever its task; a model of an own task needs ``task``."""
+    header, tensors = model_file.read_file(path)
+    with model_file.reading(path):
+        return restored_model(header, tensors, task)
+
+
+def wrong_estimator(
+    path: str | os.PathLike[str], found: SearchEstimator, expected: type[SearchEstimator]
+) -> BadModel:
+    """The error about a model that is another estimator's."""
+    return BadModel(
+        f"{os.fspath(path)} cannot be loaded: found a model for {found.task_.name!r} "
+        f"({type(found).__name__}), expected {expected.__name__}"
+    )
+
+
+def restored_model(
+    header: model_file.Header, tensors: model_file.Tensors, task: Task | None
+) -> SearchEstimator:
+    """The model that ``packed_model`` packed."""
+    made = _estimator(header, task)
+    made.validate()
+    own = made.make_task()
+    prefix = "task."
+    of_task = {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
+    own.unpack(header["learned"], of_task)
+    made.task_ = own
+    made.metadata_ = dict(header["metadata"])
+    made.class_weight_ = header["class_weight"]
+    if not is_class_weight(made.class_weight_) or made.class_weight_ == BALANCED:
+        raise BadModel("found no class weights, expected a table of numbers above 0")
+    n_labels = len(own.classes)
+    if header["labels"] != n_labels:
+        raise BadModel(f"found {header['labels']!r} labels, expected {n_labels}")
+    made.classes_ = np.array(own.classes, dtype=object)
+    bits = _number(header["bits"], 0)
+    kind = np.dtype(made.dtype)
+    made.weights_ = table = model_file.unpack_weights(tensors, n_labels, kind, bits)
+    history = header["history"]
+    scores = [float(score) for score in history["scores"]]
+    training = Training(
+        table,
+        epoch=_number(history["epoch"], 0),
+        best_epoch=_number(history["best_epoch"], 0),
+        best_score=max(scores, default=-np.inf),
+        best=table,
+        scores=scores,
+        converged=bool(history["converged"]),
+        interrupted=bool(history["interrupted"]),
+    )
+    made.fingerprint_ = _number(history["fingerprint"], 0)
+    learning.report(made, training)
+    made.training_ = None
+    if header["training"]:
+        model_file.unpack_learning(training, tensors, n_labels, kind)
+        made.training_ = training
+    return made
+
+
+def _estimator(header: model_file.Header, task: Task | None) -> SearchEstimator:
+    name = header["task"]
+    cls = estimator_types().get(header["estimator"])
+    if cls is None:
+        raise BadModel(f"found a model of {str(header['estimator'])[:60]!r}")
+    if task is None and (name not in REGISTRY or "task" in header["parameters"]):
+        raise BadModel(
+            f"found a model for the task {str(name)[:60]!r}, which is not built in: expected the "
+            "task beside the file, as in load_model(path, task=MyTask())"
+        )
+    if task is not None and task.name != name:
+        raise BadModel(f"found a model for the task {str(name)[:60]!r}, expected {task.name!r}")
+    parameters = {key: model_file.restored(value) for key, value in header["parameters"].items()}
+    if set(parameters) != set(cls.parameter_names()):
+        raise BadModel(f"its parameters are not those of a {cls.__name__}")
+    if "task" in parameters:
+        parameters["task"] = task
+    elif task is not None:
+        raise BadModel(f"found a model of a {cls.__name__}, which has its own task")
+    return cls(**parameters)
+
+
+def _number(value: Any, least: int) -> int:
+    if type(value) is not int or value < least:
+        raise BadModel(f"found {str(value)[:60]!r}, expected a number from {least} up")
+    return value

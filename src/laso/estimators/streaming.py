@@ -1,0 +1,153 @@
+"""Data larger than memory: encoded once, part by part, to files that are mapped into memory.
+
+The examples are read twice, first for their labels. What is learned is the same as in memory.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from laso.data.columns import read_blocks
+from laso.engine.layout import Array, Corpus
+from laso.errors import BadData, LasoError
+from laso.estimators import learning
+from laso.tasks.base import Task
+
+if TYPE_CHECKING:
+    from laso.estimators.search import SearchEstimator
+
+SOME = 2000  # examples in memory at a time
+KINDS = {"items": np.int32, "outputs": np.int32, "pool": np.int64, "values": np.float32}
+
+Source: TypeAlias = str | os.PathLike[str] | Callable[[], Iterable[Any]]
+"""A column file, or a function that returns the examples anew: pairs (x, y), or sentences whose
+tokens have their labels last."""
+
+
+def examples_of(source: Source) -> Iterator[Any]:
+    """The examples, read when they are asked for."""
+    if isinstance(source, (str, os.PathLike)):
+        return (block.tokens for block in read_blocks(source) if block.tokens)
+    return iter(source())
+
+
+def pieces(source: Source) -> Iterator[list[Any]]:
+    """The examples, some at a time."""
+    rest = examples_of(source)
+    while piece := list(islice(rest, SOME)):
+        yield piece
+
+
+def stored(model: SearchEstimator, task: Task, source: Source, folder: Path) -> Corpus:
+    """Encode examples to a folder and return the dataset, mapped into memory.
+
+    Learning begins anew unless the task is the model's own, which knows the labels.
+    """
+    if task is not getattr(model, "task_", None):
+        task.observe(_read(task, source))
+        learning.begin(model, task)
+    folder.mkdir(parents=True, exist_ok=True)
+    with _files(folder) as files:
+        written = _write(model, source, files)
+    all_lengths, outputs, most, columns = written
+    mapped = {name: _mapped(folder / name, kind) for name, kind in KINDS.items()}
+    weighted = len(mapped["values"]) and (mapped["values"] != 1).any()
+    return Corpus(
+        mapped["items"].reshape(-1, columns),
+        _starts(all_lengths),
+        mapped["pool"],
+        mapped["values"] if weighted else np.zeros(0, np.float32),
+        task.joint_constants(int(all_lengths.max(initial=1)), most),
+        mapped["outputs"],
+        _starts(outputs),
+    )
+
+
+def _write(
+    model: SearchEstimator, source: Source, files: dict[str, Any]
+) -> tuple[Array, Array, int, int]:
+    """Write encoded parts; the lengths of inputs and outputs, the longest list, the columns."""
+    task = model.task_
+    lengths: list[Array] = [np.zeros(0, np.int64)]
+    outputs: list[Array] = [np.zeros(0, np.int64)]
+    pool, most, columns = 0, 0, 1
+    for inputs, gold in _read(task, source):
+        with counted_after(sum(map(len, lengths))):
+            part = model.encode_gold(inputs, gold)
+        sizes = np.diff(part.starts)
+        longest = _longest_list(inputs)
+        plain = task.joint_constants(int(sizes.max(initial=1)), longest)
+        if len(part.spec) != len(plain):
+            raise BadData("found unknown labels that constraints narrow: expected all known")
+        most = max(most, longest)
+        values = part.values
+        if len(part.pool) and not len(values):
+            values = np.ones(len(part.pool), np.float32)  # another part may have values
+        arrays = (task.shift_pool(part.items, pool), part.outputs, part.pool, values)
+        for name, array in zip(KINDS, arrays, strict=True):
+            files[name].write(np.ascontiguousarray(array, KINDS[name]).tobytes())
+        lengths.append(sizes)
+        outputs.append(np.diff(part.output_starts))
+        columns = part.items.shape[1]
+        pool += len(part.pool)
+    return np.concatenate(lengths), np.concatenate(outputs), most, columns
+
+
+def _longest_list(inputs: Any) -> int:
+    """The largest number of features that a token has of its own."""
+    counts = getattr(inputs, "counts", None)
+    return 0 if counts is None else int(counts.max(initial=0))
+
+
+def _starts(lengths: Array) -> Array:
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+@contextmanager
+def _files(folder: Path) -> Iterator[dict[str, Any]]:
+    files = {name: (folder / name).open("wb") for name in KINDS}
+    try:
+        yield files
+    finally:
+        for file in files.values():
+            file.close()
+
+
+def _read(task: Task, source: Source) -> Iterator[tuple[Any, Any]]:
+    before = 0
+    for piece in pieces(source):
+        pairs = all(isinstance(each, tuple) and len(each) == 2 for each in piece)
+        X, y = ([x for x, _ in piece], [y for _, y in piece]) if pairs else (piece, None)
+        with counted_after(before):
+            read = task.read(X, y)
+        yield read
+        before += len(piece)
+
+
+@contextmanager
+def counted_after(before: int) -> Iterator[None]:
+    """Errors about an example of a piece name its number among all."""
+    try:
+        yield
+    except (LasoError, ValueError) as error:
+        found = re.match(r"sentence (\d+)", str(error))
+        if found is None or not before:
+            raise
+        text = f"sentence {before + int(found[1])}{str(error)[found.end() :]}"
+        raise type(error)(text) from error
+
+
+def _mapped(path: Path, kind: Any) -> Array:
+    """The array of a file; what is not used need not be in memory."""
+    if not path.stat().st_size:
+        return np.zeros(0, kind)
+    # Not "r": compiled code takes arrays that may be written to; nothing ever is.
+    return np.asarray(np.memmap(path, kind, mode="c"))

@@ -1,0 +1,91 @@
+"""One search of a model, uncompiled: states that tell where they are, steps and their scores."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from laso.engine import layout as at
+from laso.engine.layout import Array, Corpus, Input
+from laso.engine.options import is_exact
+from laso.engine.origins import numbers_of, recorded
+from laso.engine.problem import CompiledProblem
+from laso.engine.reference import Operator, Reference, State, exact_queue
+from laso.model_file import stored_rows
+from laso.queues import MakeQueue
+
+if TYPE_CHECKING:
+    from laso.estimators.search import SearchEstimator
+
+
+class Walk(Reference):
+    """A model's problem in the reference engine; its only feature is the score of a step.
+
+    The real features of a step are those of ``reference``.
+    """
+
+    def __init__(self, model: SearchEstimator, dataset: Corpus) -> None:
+        table = model.weights_
+        problem, self.origins = recorded(model.task_.problem_for(dataset))
+        super().__init__(problem, table.v.shape[1])
+        self.model, self.task = model, model.task_
+        self.reference = Reference(problem, table.v.shape[1])
+        self.mask = (1 << int(table.ints[at.BITS])) - 1 if table.ints[at.BITS] else -1
+        keys, rows = stored_rows(table)
+        self._rows = dict(zip(keys.tolist(), rows.tolist(), strict=True))
+        self._scores: dict[Any, Array | None] = {}
+
+    def apply(self, x: Input, state: State, operator: Operator) -> State:
+        """The state after a step, which knows how many items are covered."""
+        length = self.task.describe(*operator).length
+        return replace(super().apply(x, state, operator), position=state.position + length)
+
+    def features(self, x: Input, state: State, operator: Operator) -> dict[Any, float]:
+        """The score of the step as its only feature."""
+        return {"score": self.step_score(x, state, operator)}
+
+    def queue(self) -> MakeQueue:
+        """The queue of the model, for the reference engine."""
+        queue = self.model.search_queue(self.task)
+        if is_exact(queue):
+            return exact_queue(self.problem.key is not CompiledProblem.key)
+        return queue
+
+    def weight(self, key: int, label: int) -> float:
+        """The weight of a feature for a label."""
+        row = self._rows.get(key & self.mask)
+        return 0.0 if row is None else float(self.model.weights_.v[row, label])
+
+    def step_score(self, x: Input, state: State, operator: Operator) -> float:
+        """What a step adds to the score."""
+        group, label = operator
+        place = (state.row, group)
+        if place not in self._scores:
+            self._scores[place] = self._all_scores(x, state, group)
+        scores = self._scores[place]
+        if scores is not None:
+            return float(scores[label])
+        found = self.reference.features(x, state, operator)
+        return sum(self.weight(key, of) * value for (key, of), value in found.items())
+
+    def _all_scores(self, x: Input, state: State, group: int) -> Array | None:
+        """The scores of all labels of a group at once; None where features differ by label."""
+        found = self.reference.features(x, state, (group, 0))
+        last = self.n_labels - 1
+        same = {(key, last): value for (key, _), value in found.items()}
+        if same != self.reference.features(x, state, (group, last)):
+            return None
+        scores = np.zeros(last + 1)
+        for (key, _), value in found.items():
+            row = self._rows.get(key & self.mask)
+            if row is not None:
+                scores += value * self.model.weights_.v[row]
+        return scores
+
+    def feature_name(self, key: int, items: Array) -> str:
+        """The name of a feature, or its key as a number."""
+        numbers = numbers_of(key, self.origins)
+        name = self.task.describe_feature(numbers, items)
+        return f"#{key & (1 << 64) - 1:016x}" if name is None else name

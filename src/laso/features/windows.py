@@ -1,0 +1,57 @@
+"""Templates in compiled code: the values of columns around a position, hashed into feature keys.
+
+A program is a list of numbers, read by ``template_keys``: for each template its identity, the
+number of its atoms, and two numbers for each atom (column, offset). Problems whose features are
+templates call these functions, which run compiled and as plain Python.
+"""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from laso.engine.hashing import mix
+
+LABEL_ATOM = -1  # stands for a column: the label predicted at that offset
+BEFORE, AFTER = -2, -1000  # values of words outside the sentence, by distance
+UNKNOWN = -1  # of a column: a value that training never saw, so that no weight has its key
+
+Program = Sequence[tuple[int, Sequence[tuple[int, int]]]]
+"""Templates as (identity, atoms), an atom being (column, offset)."""
+
+
+def value_at(items, column, position):
+    """The value of a column at a position; beyond the ends, how far beyond."""
+    if position < 0:
+        return BEFORE + position
+    if position >= items.shape[0]:
+        return AFTER - (position - items.shape[0])
+    return items[position, column]
+
+
+def template_keys(x, position, state, at, n, out):
+    """Write the keys of n templates whose program begins at spec[at]."""
+    spec, items, keys = x.spec, x.items, out.keys
+    for i in range(n):
+        key = spec[at]
+        atoms = spec[at + 1]
+        at += 2
+        for _ in range(atoms):
+            column, offset = spec[at], spec[at + 1]
+            at += 2
+            if column == LABEL_ATOM:
+                value = state[-offset]
+            else:
+                value = value_at(items, column, position + offset)
+            key = mix(key, value)
+        keys[i] = key
+    return n
+
+
+def as_numbers(program: Program) -> list[int]:
+    """The numbers of a program, as ``template_keys`` reads them."""
+    numbers: list[int] = []
+    for key, atoms in program:
+        numbers += [key, len(atoms), *(number for atom in atoms for number in atom)]
+    return numbers

@@ -1,0 +1,81 @@
+"""Feature sets for chunks: those of section 4.1 of the paper and richer ones.
+
+A feature set is a list of templates (see laso.features.templates), to print, to cut and to extend:
+
+    print("\\n".join(paper_features(("w", "pos"))))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from laso.features.lists import base_features
+from laso.features.templates import LABEL, LENGTH
+
+OF_WORDS = (
+    "",
+    "lower",
+    "stem",
+    "ending",
+    "shape",
+    *(f"{affix}{n}" for affix in ("prefix", "suffix") for n in (1, 2, 3)),
+)
+META = "[each,pair,triple,all,first-1,last+1]"
+
+
+def paper_features(names: Sequence[str], resources: Sequence[str] = ()) -> list[str]:
+    """Section 4.1: all base features in all meta features, the length, the label before.
+
+    The first column has the words; of the others the values and their first characters count.
+    """
+    word, *others = names
+    bases = [".".join(filter(None, (word, base))) for base in OF_WORDS]
+    for other in others:
+        bases += [other, f"{other}.prefix1"]
+    bases += [f"{word}.{base}" for resource in resources for base in base_features(resource)]
+    return [*(base + META for base in bases), LENGTH, f"{LABEL}[-1]"]
+
+
+def rich_features(names: Sequence[str], resources: Sequence[str] = ()) -> list[str]:
+    """Those of the paper, and more: the borders, two words out, several columns at once."""
+    more = [template for kind in additions(names).values() for template in kind]
+    return [*paper_features(names, resources), *more]
+
+
+def additions(names: Sequence[str]) -> dict[str, list[str]]:
+    """What ``rich`` has beside ``paper``, by kinds."""
+    word, *others = names
+    found = {
+        "two words out": [f"{name}[first-2,last,last+2]" for name in names],
+        "pairs across borders": [pair for name in names for pair in _borders(name, name)],
+    }
+    for other in others:
+        more = {
+            "words with tags across borders": [*_borders(word, other), *_borders(other, word)],
+            "triples of tags at borders": [
+                f"{other}[first-2]|{other}[first-1]|{other}[first]",
+                f"{other}[first-1]|{other}[first]|{other}[first+1]",
+                f"{other}[last-1]|{other}[last]|{other}[last+1]",
+                f"{other}[last]|{other}[last+1]|{other}[last+2]",
+            ],
+            "words with their tags": [f"{word}[{at}]|{other}[{at}]" for at in ("each", "any")],
+            "all tags with those around": [
+                f"{other}[first-1]|{other}[all]",
+                f"{other}[all]|{other}[last+1]",
+                f"{other}[first-1]|{other}[all]|{other}[last+1]",
+                f"{other}[first-1]|{other}[last+1]",
+            ],
+            "the label before with the first tag": [f"{LABEL}[-1]|{other}[first]"],
+        }
+        for kind, templates in more.items():
+            found.setdefault(kind, []).extend(templates)
+    return found
+
+
+def _borders(left: str, right: str) -> list[str]:
+    """Two words with a border of the chunk between them."""
+    return [f"{left}[first-1]|{right}[first]", f"{left}[last]|{right}[last+1]"]
+
+
+FEATURE_SETS = {"paper": paper_features, "rich": rich_features}
+

@@ -1,0 +1,254 @@
+"""The task of ``Chunker``: labelled chunks of sentences (section 4.1 of the paper)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from laso.engine.hashing import mix
+from laso.engine.layout import Array
+from laso.errors import BadData, BadModel
+from laso.features.encoder import ColumnEncoder
+from laso.features.inputs import Data, Factor, Features, place, string_keys
+from laso.features.schemes import (
+    MAYBE,
+    OUTSIDE,
+    SCHEMES,
+    Spans,
+    Words,
+    chunks_of,
+    converted,
+    read_partly,
+    read_tags,
+    write_tags,
+)
+from laso.features.templates import LENGTH, Template
+from laso.metrics import chunk_scores
+from laso.tasks.base import Ambiguity, Step, check_parameters, is_whole
+from laso.tasks.chunking.encoder import SegmentEncoder
+from laso.tasks.chunking.feature_sets import FEATURE_SETS
+from laso.tasks.chunking.problem import Chunking, chunk_code, partial_code
+from laso.tasks.sequences import WITH_MARGIN, SequenceTask, by_sentence, chosen_features
+from laso.tasks.tagging.task import labelling_score
+from laso.training import Rule
+
+Labels = list[list[str]]
+
+
+class Tagged(NamedTuple):
+    """Gold outputs: chunks, and the scheme that their tags were in."""
+
+    spans: Spans
+    scheme: str
+    words: Words | None = None  # if some tags are not known
+
+
+class ChunkingTask(SequenceTask):
+    """Cuts sentences into labelled chunks; each step of the search is a whole chunk.
+
+    Parameters
+    ----------
+    features : {"rich", "paper"}, str, sequence of str or Template, default="rich"
+        A feature set (see laso.tasks.chunking.feature_sets), or feature templates.
+    resources : sequence of str, default=()
+        Word lists, clusters and other resources for "rich" and "paper" (see laso.features.lists).
+    max_chunk_length : int, default=None
+        The largest number of words of a chunk; None: the longest training chunk of that label.
+    scheme : {"BIO", "IOB1", "IOBES"}, default=None
+        The scheme of predicted tags; None: that of the training data.
+    columns : sequence of str, default=None
+        Names of the input columns; None: w, pos, then numbers.
+    """
+
+    name = "chunking"
+    problem = Chunking
+    steps_are_chunks = True
+    encoder_: SegmentEncoder
+
+    def __init__(
+        self,
+        *,
+        features: str | Sequence[str | Template] = "rich",
+        resources: Sequence[str] = (),
+        max_chunk_length: int | None = None,
+        scheme: str | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> None:
+        super().__init__(columns=columns)
+        self.features = features
+        self.resources = resources
+        self.max_chunk_length = max_chunk_length
+        self.scheme = scheme
+
+    def validate(self) -> None:
+        """Raise ValueError if a parameter makes no sense."""
+        length, listed = self.max_chunk_length, not isinstance(self.resources, str)
+        schemes = f"None or one of {', '.join(SCHEMES)}"
+        check_parameters(
+            self,
+            [
+                ("max_chunk_length", length is None or is_whole(length, 1), "None or from 1 up"),
+                ("scheme", self.scheme in (None, *SCHEMES), schemes),
+                ("resources", listed, "a list of names or paths"),
+            ],
+        )
+
+    def default_update(self) -> Rule:
+        """Return the perceptron with a margin, against the best wrong node."""
+        return WITH_MARGIN
+
+    def read(self, X: Any, y: Any) -> tuple[Data, Tagged]:
+        """Return sentences and their chunks, of tags in any scheme."""
+        data, tags = super().read(X, y)
+        if isinstance(data, Features):
+            raise BadData("found tokens with features of their own, expected words or columns")
+        if not isinstance(tags, Factor) and None in tags:
+            spans, words, scheme = read_partly(tags, data.lengths)
+            return data, Tagged(spans, scheme, words)
+        return data, Tagged(*read_tags(tags, data.lengths))
+
+    def labels_in(self, data: Data, outputs: Tagged) -> list[str]:
+        """Return the types of the chunks."""
+        return list(outputs.spans.names)
+
+    def counts_in(self, data: Data, outputs: Tagged) -> list[Counter[str]]:
+        """Return how often each type of chunks occurs."""
+        types = outputs.spans.types
+        numbers = np.bincount(types[types >= 0], minlength=len(outputs.spans.names)).tolist()
+        return [Counter(dict(zip(outputs.spans.names, numbers, strict=True)))]
+
+    def state_with(
+        self, state: dict[str, Any] | None, data: Data, outputs: Tagged
+    ) -> dict[str, Any]:
+        """Return the lengths that chunks may have, and the scheme of predicted tags."""
+        # Where not all is known, chunks may be longer than what is known of them.
+        all_known = self.max_chunk_length is None and outputs.words is None
+        limit = self.max_chunk_length or outputs.spans.limit()
+        longest = outputs.spans.longest() if all_known else {}
+        scheme = self.scheme or outputs.scheme
+        if state is not None:
+            old, new = state["longest"], longest
+            limit, scheme, longest = max(limit, state["max_chunk_length"]), state["scheme"], {}
+            if old and new:  # else there are labels whose chunks may be as long as any
+                longest = {
+                    label: max(old.get(label, 1), new.get(label, 1)) for label in {**old, **new}
+                }
+        return {"max_chunk_length": limit, "longest": longest, "scheme": scheme}
+
+    def templates(self, names: tuple[str, ...]) -> str | Sequence[str | Template]:
+        """Return the feature templates for columns of these names."""
+        return chosen_features(self.features, self.resources, FEATURE_SETS, names)
+
+    def make_encoder(
+        self,
+        templates: tuple[Template, ...],
+        names: tuple[str, ...],
+        labels: tuple[str, ...],
+        width: int,
+    ) -> ColumnEncoder:
+        """Return an encoder for chunks of the lengths in ``state_``."""
+        limit, scheme = self.state_["max_chunk_length"], self.state_["scheme"]
+        if not is_whole(limit, 1) or scheme not in SCHEMES:
+            raise BadModel(f"found the longest chunk {limit!r} and the scheme {scheme!r}")
+        longest = self.state_["longest"]
+        if not isinstance(longest, dict) or not all(
+            is_whole(most, 1) and most <= limit for most in longest.values()
+        ):
+            raise BadModel(f"found the longest chunks {longest!r}, expected numbers up to {limit}")
+        return SegmentEncoder(templates, names, labels, limit=limit, longest=longest)
+
+    def gold_numbers(self, data: Data, outputs: Tagged) -> Array:
+        """Return a number for each word (see ``problem.py``)."""
+        encoder, spans = self.encoder_, outputs.spans
+        for name in spans.names:
+            if name not in encoder.labels:
+                at = spans.starts[np.argmax(spans.types == spans.names.index(name))]
+                raise BadData(
+                    f"{place(data.lengths, at)}: found the chunk type {name!r}, which training "
+                    f"has not seen; expected one of {', '.join(encoder.labels)}"
+                )
+        n_labels = len(encoder.labels)
+        numbers = np.array([*map(encoder.labels.index, spans.names), -1], np.int64)
+        most = np.array([*encoder.limits, encoder.limit])[numbers[spans.types]]
+        if (spans.lengths > most).any():
+            long = int(np.argmax(spans.lengths - most))
+            raise BadData(
+                f"{place(data.lengths, spans.starts[long])}: found a chunk of "
+                f"{spans.lengths[long]} words, expected at most max_chunk_length={most[long]}"
+            )
+        gold = np.full(int(data.lengths.sum()), -1, np.int64)
+        gold[spans.starts] = chunk_code(spans.lengths, numbers[spans.types], n_labels)
+        if outputs.words is not None:
+            begins, types = outputs.words
+            partly = np.repeat(_any_in(_is_open(outputs.words), data.lengths), data.lengths)
+            gold[partly] = partial_code(begins, numbers[types], n_labels)[partly]
+        return gold
+
+    def ambiguity(self, inputs: Data, outputs: Tagged) -> Ambiguity | None:
+        """Return how many ways there are for each word whose tag is not known."""
+        if outputs.words is None:
+            return None
+        unknown = outputs.words.types < 0
+        choices = np.where(unknown, 2 * len(self.encoder_.labels), 1)
+        return Ambiguity(choices, ~unknown, inputs.lengths)
+
+    def decode_all(self, inputs: Any, steps: Array, ends: Array) -> Labels:
+        """Return the tags of each sentence."""
+        lengths = steps[:, 0].astype(np.int64)
+        words = np.concatenate([[0], np.cumsum(lengths)])
+        spans = Spans(words[:-1], lengths, steps[:, 1], self.encoder_.labels)
+        return write_tags(spans, self.state_["scheme"], np.diff(words[ends], prepend=0))
+
+    def describe(self, group: int, label: int) -> Step:
+        """Return the label of a chunk, and its length."""
+        return Step(self.encoder_.labels[label], group)
+
+    def decisions(self, y: Any) -> set[tuple[str, int, int]] | None:
+        """Return the chunks and the words outside."""
+        return set(chunks_of(y))
+
+    def longest_step(self, name: str) -> int:
+        """Return the length of the longest chunk of a label."""
+        return dict(zip(self.encoder_.labels, self.encoder_.limits, strict=True)).get(name, 0)
+
+    def bias_keys(self) -> Sequence[int]:
+        """Return the keys of all lengths, of which every chunk has one."""
+        if LENGTH not in map(str, self.encoder_.templates):
+            return []
+        root = int(string_keys([LENGTH])[0])
+        return [mix(root, length) for length in range(1, self.encoder_.limit + 1)]
+
+    def gold_outputs(self, inputs: Data, outputs: Tagged) -> list[list[str | None]]:
+        """Return the tags in the scheme BIO, None where they are not known."""
+        tags = write_tags(outputs.spans, "BIO", inputs.lengths)
+        if outputs.words is None:
+            return [*map(list[str | None], tags)]
+        flags = by_sentence((~_is_open(outputs.words)).tolist(), inputs.lengths)
+        return [
+            [tag if known else None for tag, known in zip(*pair, strict=True)]
+            for pair in zip(tags, flags, strict=True)
+        ]
+
+    def score(self, gold: Sequence[Sequence[str | None]], predicted: Sequence[Any]) -> float:
+        """Return the chunk F of conlleval; token accuracy where some tags are not known."""
+        predicted = converted(predicted, "BIO")
+        if any(None in tags for tags in gold):
+            return labelling_score(gold, predicted)
+        return chunk_scores([[*map(str, tags)] for tags in gold], predicted).f / 100
+
+
+
+
+def _is_open(words: Words) -> Array:
+    """Of which words not all is known."""
+    return np.asarray((words.types < 0) | (words.begins == MAYBE))
+
+
+def _any_in(flags: Array, lengths: Array) -> Array:
+    """Whether any flag of each sentence is set."""
+    sums = np.concatenate([[0], np.cumsum(flags)])
+    ends = np.cumsum(lengths)
+    return np.asarray(sums[ends] > sums[ends - lengths])

@@ -1,0 +1,5 @@
+"""Clustering: items join earlier ones."""
+
+from laso.tasks.clustering.problem import Clustering
+
+__all__ = ["Clustering"]

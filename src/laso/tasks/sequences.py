@@ -1,0 +1,359 @@
+"""What the tasks over sentences share: columns, templates, labels, and their place in a file."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from laso.engine.hashing import mix
+from laso.engine.layout import Array, Corpus
+from laso.errors import BadData, BadModel
+from laso.features.encoder import (
+    ColumnEncoder,
+    distinct_labels,
+    packed_strings,
+    unpacked_strings,
+)
+from laso.features.inputs import (
+    Column,
+    Columns,
+    Data,
+    Factor,
+    Features,
+    labels_of,
+    read_input,
+    string_keys,
+)
+from laso.features.templates import BIAS, LABEL, Template, parse_templates
+from laso.tasks.base import Task
+from laso.tasks.feature_names import Namer
+from laso.updates import perceptron, worst
+
+USUAL_NAMES = ("w", "pos")
+WITH_MARGIN = perceptron(weighting=worst, margin=1.0)  # the default update of some tasks
+
+
+class SequenceTask(Task):
+    """Base class of the tasks over sentences.
+
+    A token has columns, or features of its own; features are templates over them. A subclass says
+    which templates there are, makes the encoder, and turns gold outputs into numbers.
+    """
+
+    encoder_: ColumnEncoder
+    state_: dict[str, Any]
+
+    def __init__(self, *, columns: Sequence[str] | None) -> None:
+        self.columns = columns
+
+    # ------------------------------------------------------------------ what a subclass says
+
+    @abstractmethod
+    def templates(self, names: tuple[str, ...]) -> str | Sequence[str | Template]:
+        """Return the feature templates for columns of these names."""
+
+    @abstractmethod
+    def make_encoder(
+        self,
+        templates: tuple[Template, ...],
+        names: tuple[str, ...],
+        labels: tuple[str, ...],
+        width: int,
+    ) -> ColumnEncoder:
+        """Return an encoder, for training and for a loaded file; ``state_`` is set."""
+
+    @abstractmethod
+    def gold_numbers(self, data: Data, outputs: Any) -> Array:
+        """Return gold outputs as the numbers that the encoder takes."""
+
+    def labels_in(self, data: Data, outputs: Any) -> list[str]:
+        """Return the labels that occur, sorted."""
+        return distinct_labels(outputs, data.lengths)
+
+    def counts_in(self, data: Data, outputs: Any) -> list[Counter[str]]:
+        """Return how often each label occurs, for each layer of labels."""
+        return [counted(outputs)]
+
+    def state_with(self, state: dict[str, Any] | None, data: Data, outputs: Any) -> dict[str, Any]:
+        """Return the state of a model after it has seen these data too, as JSON."""
+        return {}
+
+    def keeps_weights(self, old: ColumnEncoder, new: ColumnEncoder) -> bool:
+        """Whether weights keep their meaning with an encoder of more labels."""
+        return new.labels[: len(old.labels)] == old.labels
+
+    # ------------------------------------------------------------------ reading
+
+    def read(self, X: Any, y: Any) -> tuple[Data, Any]:
+        """Return sentences and labels; without ``y`` the labels are the last column."""
+        data = read_input(X)
+        if not data.lengths.sum():
+            raise BadData("found no token to learn from, expected at least one")
+        if y is not None:
+            return self._unlabelled(data), labels_of(y, data.lengths)
+        if isinstance(data, Features) or len(data.columns) < 2:
+            raise BadData("found no labels: expected y, or tuples whose last column is the label")
+        return data.split()
+
+    def read_inputs(self, X: Any) -> Data:
+        """Return sentences; a column of labels is dropped."""
+        return self._unlabelled(read_input(X))
+
+    def _unlabelled(self, data: Data) -> Data:
+        encoder = getattr(self, "encoder_", None)
+        if (
+            encoder is not None
+            and isinstance(data, Columns)
+            and len(data.columns) == len(encoder.names) + self.n_layers
+        ):
+            return self.split(data)[0]
+        return data
+
+    @property
+    def n_layers(self) -> int:
+        """The number of labels of a token."""
+        return 1
+
+    def split(self, data: Columns) -> tuple[Columns, Any]:
+        """Return the input columns, and the labels behind them."""
+        return data.split()
+
+    def take(self, inputs: Data, chosen: Sequence[int]) -> Data:
+        """Return the data themselves, which ``decode_all`` does not look at."""
+        return inputs
+
+    # ------------------------------------------------------------------ learning about data
+
+    def observe(self, parts: Iterable[tuple[Data, Any]], *, classes: Sequence[str] = ()) -> None:
+        """Find the labels and what else the encoder must know."""
+        old: ColumnEncoder | None = getattr(self, "encoder_", None)
+        state = None if old is None else self.state_
+        labels, counts, first = set(classes), [Counter[str]()] * self.n_layers, None
+        for data, outputs in parts:
+            labels.update(self.labels_in(data, outputs))
+            more = self.counts_in(data, outputs)
+            counts = [a + b for a, b in zip(counts, more, strict=True)]
+            state = self.state_with(state, data, outputs)
+            first = data if first is None else first
+        if first is None:
+            raise BadData("found no sentence to learn from, expected at least one")
+        self.label_counts_ = counts
+        if old is None:
+            self._begin(first, tuple(sorted(labels)), state or {})
+        elif labels - set(old.labels) or state != self.state_:
+            self._extend(old, sorted(labels - set(old.labels)), state or {})
+
+    def _begin(self, data: Data, labels: tuple[str, ...], state: dict[str, Any]) -> None:
+        if not labels:
+            raise BadData("found no label that is known, expected at least one")
+        names = self.column_names(len(data.columns) if isinstance(data, Columns) else 0)
+        width = data.width if isinstance(data, Features) else -1
+        self.state_ = state
+        self.encoder_ = self.make_encoder(
+            parse_templates(self.templates(names)), names, labels, width
+        )
+
+    def _extend(self, old: ColumnEncoder, new: Sequence[str], state: dict[str, Any]) -> None:
+        before, self.state_ = self.state_, state
+        encoder = self.make_encoder(old.templates, old.names, (*old.labels, *new), old.width)
+        if not self.keeps_weights(old, encoder):
+            self.state_ = before
+            raise BadData(
+                f"found the labels {', '.join(new)}, which training has not seen; expected none, "
+                "for the order of the labels would change"
+            )
+        encoder.taught_by(old)
+        self.encoder_ = encoder
+
+    def column_names(self, n: int) -> tuple[str, ...]:
+        """Return the names of n input columns."""
+        if self.columns is None or not n:
+            return tuple(USUAL_NAMES[i] if i < len(USUAL_NAMES) else str(i) for i in range(n))
+        names = tuple(self.columns)
+        if len(names) != n:
+            raise ValueError(f"columns has {len(names)} names, but the data has {n} columns")
+        for name in names:
+            usual = re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII)
+            if not (usual or name == str(names.index(name))) or name in (LABEL, BIAS):
+                raise ValueError(f"found the column name {name!r}, expected letters, digits and _")
+        if len(set(names)) < n:
+            raise ValueError(f"columns has a name twice: {', '.join(names)}")
+        return names
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The labels of operators, by their numbers."""
+        return self.encoder_.labels if hasattr(self, "encoder_") else ()
+
+    # ------------------------------------------------------------------ encoding
+
+    def encode(self, inputs: Data, outputs: Any = None) -> Corpus:
+        """Return sentences as arrays; with outputs, new values of the columns are numbered."""
+        if outputs is None:
+            return self.encoder_.dataset(inputs)
+        self.encoder_.grow(inputs)
+        self.__dict__.pop("namer_", None)
+        return self.encoder_.dataset(inputs, self.gold_numbers(inputs, outputs))
+
+    def shift_pool(self, items: Array, offset: int) -> Array:
+        """Shift pool indices by ``offset``."""
+        return self.encoder_.shift_pool(items, offset)
+
+    def joint_constants(self, longest: int, most: int) -> Array:
+        """Return constants that fit parts of data encoded one by one."""
+        return self.encoder_.spec_for(longest, most if not self.encoder_.names else None)
+
+    def gold_outputs(self, inputs: Data, outputs: Any) -> list[Any]:
+        """Return the labels as a list for each sentence."""
+        return by_sentence(outputs, inputs.lengths)
+
+    # ------------------------------------------------------------------ names
+
+    def decisions(self, y: Any) -> set[tuple[str, int, int]] | None:
+        """Return the labels of the tokens."""
+        return {(joined_label(label), i, i + 1) for i, label in enumerate(y)}
+
+    def tags_of(self, layer: bool | str) -> Callable[[Any], Sequence[str]]:
+        """Return a function from an output to the tags that mark chunks in it."""
+        if layer is not True:
+            raise ValueError(f"chunks must be False or True, found {layer!r}")
+        return lambda output: output
+
+    def longest_step(self, name: str) -> int:
+        """Return 1 for a label, 0 for anything else."""
+        return int(name in self.encoder_.labels)
+
+    def namer(self) -> Namer:
+        """Return what names the features of the encoder as it is."""
+        if not hasattr(self, "namer_"):
+            self.namer_ = Namer(self.encoder_)
+        return self.namer_
+
+    def describe_feature(self, numbers: Sequence[int], items: Array) -> str | None:
+        """Return the template with the values of its atoms."""
+        return self.namer().name(numbers, items)
+
+    def feature_names(self, keys: Array) -> dict[int, str]:
+        """Return the names of the features that the known words and labels can have."""
+        return self.namer().of_keys(keys)
+
+    def add_names(self, other: Task) -> None:
+        """Take over the names of features that another task of the same data knows."""
+        assert isinstance(other, SequenceTask)
+        self.encoder_.attributes |= other.encoder_.attributes
+
+    def bias_keys(self) -> Sequence[int]:
+        """Return the key of ``bias``, or those of all labels before."""
+        names = [str(template) for template in self.encoder_.templates]
+        if BIAS in names:
+            return [int(string_keys([BIAS])[0])]
+        before = f"{LABEL}[-1]"  # there is always one, even at the beginning
+        root, n = int(string_keys([before])[0]), len(self.encoder_.labels)
+        return [mix(root, label) for label in range(-1, n)] if before in names else []
+
+    # ------------------------------------------------------------------ files
+
+    def state(self) -> dict[str, Any]:
+        """Return what the encoder must know beside the labels."""
+        return dict(self.state_)
+
+    def pack(self, keys: Array | None) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Return labels, columns, templates and state, and the values of the columns."""
+        encoder = self.encoder_
+        tensors = {
+            f"values.{column}": packed_strings(list(values))
+            for column, values in encoder.vocabularies.items()
+        }
+        if encoder.attributes and keys is not None:
+            known = [encoder.attributes[key] for key in keys.tolist() if key in encoder.attributes]
+            tensors["attributes"] = packed_strings(known)
+        header = {
+            "labels": list(encoder.labels),
+            "columns": list(encoder.names),
+            "width": encoder.width,
+            "templates": [str(template) for template in encoder.templates],
+            "state": self.state(),
+            "base features": [view.checksum() for view in encoder.views.values()],
+        }
+        return header, tensors
+
+    def unpack(self, header: dict[str, Any], tensors: dict[str, Array]) -> None:
+        """Take over what ``pack`` returned."""
+        labels, names = strings(header["labels"]), strings(header["columns"])
+        templates = parse_templates(strings(header["templates"]))
+        self.state_ = dict(header["state"])
+        width = header["width"]
+        if type(width) is not int or width < -1:
+            raise BadModel(f"found the width {width!r}")
+        encoder = self.make_encoder(templates, tuple(names), tuple(labels), width)
+        for column in encoder.vocabularies:
+            values = unpacked_strings(tensors[f"values.{column}"])
+            encoder.learn_values(column, values)
+            if len(encoder.vocabularies[column]) != len(values):
+                raise BadModel("found a column value twice")
+        if "attributes" in tensors:
+            encoder.learn_attributes(unpacked_strings(tensors["attributes"]))
+        if [view.checksum() for view in encoder.views.values()] != header["base features"]:
+            raise BadModel(
+                "its base features come out otherwise here, perhaps because another version of "
+                "Python knows other characters"
+            )
+        self.encoder_ = encoder
+
+
+def strings(value: Any) -> list[str]:
+    """The value, if it is a list of distinct strings."""
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise BadModel(f"found {str(value)[:60]!r}, expected a list of strings")
+    if len(set(value)) < len(value):
+        raise BadModel("found a name twice")
+    return value
+
+
+def chosen_features(
+    features: str | Sequence[str | Template],
+    resources: Sequence[str],
+    sets: Mapping[str, Callable[..., list[str]]],
+    *names: Sequence[str],
+) -> str | Sequence[str | Template]:
+    """The templates of a feature set for columns of these names, or the user's own."""
+    if isinstance(features, str) and features in sets:
+        return sets[features](*names, resources)
+    if resources:
+        raise ValueError(
+            f"resources={resources!r} are for the features {' and '.join(sets)} only, "
+            f"found features={features!r}"
+        )
+    return features
+
+
+def joined_label(label: Any) -> str:
+    """A label, or the labels of several layers, as one text."""
+    return label if isinstance(label, str) else "/".join(map(str, label))
+
+
+def one_by_one(labels: Column) -> list[str | None]:
+    """The labels of all tokens as one list."""
+    if isinstance(labels, Factor):
+        return list(np.array(labels.values, dtype=object)[labels.codes].tolist())
+    return list(labels)
+
+
+def by_sentence(labels: Column, lengths: Array) -> list[list[str | None]]:
+    """The labels of all tokens as a list for each sentence."""
+    flat = one_by_one(labels)
+    return [flat[a:b] for a, b in pairwise([0, *np.cumsum(lengths).tolist()])]
+
+
+def counted(column: Column) -> Counter[str]:
+    """How often each label occurs."""
+    if isinstance(column, Factor):
+        numbers = np.bincount(column.codes, minlength=len(column.values)).tolist()
+        return Counter(dict(zip(column.values, numbers, strict=True)))
+    return Counter(label for label in column if label is not None)

@@ -1,0 +1,144 @@
+"""Sentences as arrays for the tagging problem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from laso.engine.layout import Array, Corpus
+from laso.errors import BadData
+from laso.features.encoder import MOST_FEATURES, ColumnEncoder
+from laso.features.inputs import Data, Features, place, string_keys
+from laso.features.templates import LABEL
+from laso.features.windows import LABEL_ATOM, Program
+from laso.tasks.constraints import Constraints, check_labels
+from laso.tasks.tagging.problem import make_spec
+
+
+@dataclass
+class TaggingEncoder(ColumnEncoder):
+    """Makes the dataset of sentences whose tokens have one label each."""
+
+    constraints: Constraints | None = None
+
+    @cached_property
+    def program(self) -> Program:
+        """The templates as numbers."""
+        items = {key: i for i, key in enumerate(self.views)}
+        ids = string_keys([template.identity for template in self.templates]).tolist()
+        return [
+            (
+                key,
+                [
+                    (LABEL_ATOM, atom.offset)
+                    if atom.column == LABEL
+                    else (items[self._column(template, atom.column), atom.bases], atom.offset)
+                    for atom in template.atoms
+                ],
+            )
+            for key, template in zip(ids, self.templates, strict=True)
+        ]
+
+    def dataset(self, data: Data, gold: Array | None = None) -> Corpus:
+        """The arrays for the engine; ``gold`` are the labels of all tokens, -1 for unknown."""
+        lengths = data.lengths
+        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        n = int(starts[-1])
+        pool, values = np.zeros(0, np.int64), np.zeros(0, np.float32)
+        lists = (-1, 0)
+        if isinstance(data, Features):
+            items, lists = self._list_items(data)
+            pool = data.keys
+            values = np.zeros(0, np.float32) if data.values is None else data.values
+        else:
+            items = self._column_items(data, n)
+        sets = None
+        if gold is None:
+            outputs = np.full(n, -1, np.int32)
+        else:
+            outputs, sets = self._outputs(gold, starts)
+        self._check_lengths(lengths)
+        spec = self._spec(int(lengths.max(initial=1)), lists, sets)
+        return Corpus(items, starts, pool, values, spec, outputs, starts)
+
+    def shift_pool(self, items: Array, offset: int) -> Array:
+        """Shift pool indices by ``offset``."""
+        return items if self.names else items + np.int32(offset)
+
+    def spec_for(self, longest: int, most: int | None) -> Array:
+        """The constants for sentences so long, whose tokens have so many features of their own."""
+        return self._spec(longest, (-1, 0) if most is None else (0, most), None)
+
+    def _spec(self, longest: int, lists: tuple[int, int], sets: Array | None) -> Array:
+        """The problem's constants; the same array again where it can be, for short calls."""
+        # Powers of two, so that few differ; more room than needed does no harm.
+        room = 1 << longest.bit_length() if self.constraints is not None else 1
+        lists = (lists[0], 1 << lists[1].bit_length())
+        if sets is None and (room, lists) in self._specs:
+            return self._specs[room, lists]
+        spec = make_spec(
+            len(self.labels),
+            self.program,
+            constraints=self.constraints,
+            longest=room,
+            sets=sets,
+            lists=lists,
+        )
+        if sets is None:
+            self._specs[room, lists] = spec
+        return spec
+
+    def _list_items(self, data: Features) -> tuple[Array, tuple[int, int]]:
+        if self.names:
+            raise BadData(
+                f"found tokens with features of their own, expected {len(self.names)} columns"
+            )
+        if data.width != self.width and len(data.counts):
+            found = f"a matrix of {data.width} columns" if data.width >= 0 else "feature names"
+            expected = f"a matrix of {self.width} columns" if self.width >= 0 else "feature names"
+            raise BadData(f"found {found}, expected {expected}")
+        ends = np.cumsum(data.counts)
+        if len(ends) and ends[-1] > MOST_FEATURES:
+            raise BadData(f"found {ends[-1]} features, expected at most {MOST_FEATURES}")
+        items = np.stack([ends - data.counts, ends], axis=1).astype(np.int32)
+        return items, (0, int(data.counts.max(initial=0)))
+
+    def _check_lengths(self, lengths: Array) -> None:
+        if self.constraints is None:
+            return
+        for length in np.unique(lengths).tolist():
+            if not self.constraints.possible(length):
+                raise BadData(
+                    f"sentence {int(np.argmax(lengths == length)) + 1}: no {length} labels in a "
+                    "row keep the constraints"
+                )
+
+    def _outputs(self, gold: Array, starts: Array) -> tuple[Array, Array | None]:
+        """The labels gold, with sets of good labels where constraints narrow an unknown one."""
+        outputs = gold.astype(np.int32)
+        if self.constraints is None:
+            return outputs, None
+        self._check_labels(gold, starts)
+        sets: dict[bytes, int] = {}
+        rows: list[Array] = []
+        unknown = np.flatnonzero(gold < 0)
+        for i in np.unique(np.searchsorted(starts, unknown, side="right") - 1).tolist():
+            inside = slice(starts[i], starts[i + 1])
+            good = self.constraints.good_sets(gold[inside])
+            if good is None:
+                raise BadData(
+                    f"sentence {i + 1}: no labels between those known keep the constraints"
+                )
+            for j in np.flatnonzero(gold[inside] < 0).tolist():
+                if not good[j].all():
+                    number = sets.setdefault(good[j].tobytes(), len(sets))
+                    if number == len(rows):
+                        rows.append(good[j])
+                    outputs[starts[i] + j] = -2 - number
+        return outputs, np.array(rows) if rows else None
+
+    def _check_labels(self, gold: Array, starts: Array) -> None:
+        assert self.constraints is not None
+        check_labels(self.constraints, self.labels, gold, starts)

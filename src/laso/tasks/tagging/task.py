@@ -1,0 +1,136 @@
+"""The task of ``Tagger``: one label for each token."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from laso.engine.layout import Array, Corpus
+from laso.engine.problem import CompiledProblem
+from laso.features.encoder import ColumnEncoder, label_numbers
+from laso.features.inputs import Column, Data
+from laso.features.templates import Template, default_templates
+from laso.metrics import accuracy, chunk_scores
+from laso.tasks.base import Ambiguity, Step, check_parameters
+from laso.tasks.constraints import constraints
+from laso.tasks.sequences import SequenceTask
+from laso.tasks.tagging.encoder import TaggingEncoder
+from laso.tasks.tagging.problem import Tagging, WeightedTagging
+
+Labels = list[list[str]]
+FollowTable = Mapping[str | None, Sequence[str | None]]
+
+
+class TaggingTask(SequenceTask):
+    """Labels the tokens of sentences from left to right.
+
+    Parameters
+    ----------
+    features : str, sequence of str or Template, default=None
+        Feature templates; None: a general set for the columns of the data.
+    columns : sequence of str, default=None
+        Names of the input columns; None: w, pos, then numbers.
+    constraints : {"BIO", "IOBES"} or mapping, default=None
+        Which labels may follow each other: a scheme, or for each label those that may follow it
+        (None stands for both ends).
+    """
+
+    name = "tagging"
+    problem = Tagging
+    encoder_: TaggingEncoder
+
+    def __init__(
+        self,
+        *,
+        features: str | Sequence[str | Template] | None = None,
+        columns: Sequence[str] | None = None,
+        constraints: str | FollowTable | None = None,
+    ) -> None:
+        super().__init__(columns=columns)
+        self.features = features
+        self.constraints = constraints
+
+    def validate(self) -> None:
+        """Raise ValueError if a parameter makes no sense."""
+        known = self.constraints in (None, "BIO", "IOBES") or isinstance(self.constraints, Mapping)
+        check_parameters(self, [("constraints", known, "None, 'BIO', 'IOBES' or a table")])
+
+    def problem_for(self, dataset: Corpus) -> type[CompiledProblem]:
+        """Return the problem with weighted features if features have values."""
+        return WeightedTagging if len(dataset.values) else Tagging
+
+    def templates(self, names: tuple[str, ...]) -> str | Sequence[str | Template]:
+        """Return the feature templates for columns of these names."""
+        return default_templates(names) if self.features is None else self.features
+
+    def make_encoder(
+        self,
+        templates: tuple[Template, ...],
+        names: tuple[str, ...],
+        labels: tuple[str, ...],
+        width: int,
+    ) -> ColumnEncoder:
+        """Return an encoder."""
+        rules = None if self.constraints is None else constraints(labels, self.constraints)
+        return TaggingEncoder(templates, names, labels, width, constraints=rules)
+
+    def gold_numbers(self, data: Data, outputs: Column) -> Array:
+        """Return the labels as numbers, -1 where none is known."""
+        return label_numbers(outputs, self.encoder_.labels, data.lengths)
+
+    def ambiguity(self, inputs: Data, outputs: Column) -> Ambiguity | None:
+        """Return how many labels a token may have: all, where none is known."""
+        known = self.gold_numbers(inputs, outputs) >= 0
+        choices = np.where(known, 1, len(self.encoder_.labels))
+        return None if known.all() else Ambiguity(choices, known, inputs.lengths)
+
+    def decode_all(self, inputs: Any, steps: Array, ends: Array) -> Labels:
+        """Return the labels of each sentence."""
+        labels = np.array(self.encoder_.labels, dtype=object)[steps[:, 1]].tolist()
+        return [labels[a:b] for a, b in pairwise([0, *ends.tolist()])]
+
+    def describe(self, group: int, label: int) -> Step:
+        """Return the label of one token."""
+        return Step(self.encoder_.labels[label])
+
+    def score(self, gold: Sequence[Sequence[str | None]], predicted: Sequence[Any]) -> float:
+        """Return chunk F if the labels are BIO or IOBES, else token accuracy."""
+        return labelling_score(gold, list(predicted))
+
+
+_BIO = re.compile("O|[BI](-.+)?", re.DOTALL)
+_IOBES = re.compile("O|[BIES](-.+)?", re.DOTALL)
+
+
+def labelling_score(gold: Sequence[Sequence[str | None]], predicted: Labels) -> float:
+    """From 0 to 1: chunk F if the gold labels are BIO or IOBES, else token accuracy.
+
+    Tokens whose gold label is None are left out, and then the score is token accuracy.
+    """
+    kinds = {label for sentence in gold for label in sentence}
+    if None in kinds:
+        pairs = [
+            (label, guess)
+            for sentence, guesses in zip(gold, predicted, strict=True)
+            for label, guess in zip(sentence, guesses, strict=True)
+            if label is not None
+        ]
+        return sum(label == guess for label, guess in pairs) / max(1, len(pairs))
+    known: list[list[str]] = [[str(label) for label in sentence] for sentence in gold]
+    kinds |= {label for sentence in predicted for label in sentence}
+    marks = {str(label)[0] for label in kinds if label}
+    if marks - {"O"}:
+        if all(_BIO.fullmatch(str(label)) for label in kinds):
+            return chunk_scores(known, predicted).f / 100
+        if all(_IOBES.fullmatch(str(label)) for label in kinds):
+            return chunk_scores(_as_bio(known), _as_bio(predicted)).f / 100
+    return accuracy(known, predicted) / 100
+
+
+def _as_bio(sentences: Labels) -> Labels:
+    marks = {"S": "B", "E": "I"}
+    return [[marks.get(tag[:1], tag[:1]) + tag[1:] for tag in tags] for tags in sentences]

@@ -1,0 +1,55 @@
+"""Numbers for strings: what a task's items and labels become before the engine sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from laso.engine.layout import Array
+from laso.errors import BadData
+from laso.features.inputs import short
+
+UNKNOWN = -1
+"""The number of a string that training never saw."""
+
+
+@dataclass
+class Vocabulary:
+    """One dictionary for each column of the items; integers stay as they are."""
+
+    columns: list[dict[str, int]] = field(default_factory=list)
+
+    def number(self, rows: Sequence[Any], *, grow: bool, example: int) -> Array:
+        """The items of one input as an integer matrix, one row for each item.
+
+        A row is a string, an integer, or a tuple of them. New strings are numbered if ``grow``,
+        otherwise they are ``UNKNOWN``.
+        """
+        tuples = [row if isinstance(row, (tuple, list)) else (row,) for row in rows]
+        width = len(tuples[0]) if tuples else max(1, len(self.columns))
+        if not self.columns:
+            self.columns = [{} for _ in range(width)]
+        for i, row in enumerate(tuples):
+            if len(row) != len(self.columns):
+                raise BadData(
+                    f"sentence {example + 1}, token {i + 1}: found {len(row)} columns, expected "
+                    f"{len(self.columns)}"
+                )
+        table = np.zeros((len(tuples), len(self.columns)), np.int32)
+        for j, known in enumerate(self.columns):
+            table[:, j] = [self._one(known, row[j], grow, example, i) for i, row in enumerate(tuples)]
+        return table
+
+    @staticmethod
+    def _one(known: dict[str, int], value: Any, grow: bool, example: int, i: int) -> int:
+        if isinstance(value, str):
+            return known.setdefault(value, len(known)) if grow else known.get(value, UNKNOWN)
+        if isinstance(value, (int, np.integer)) and -(1 << 31) <= value < 1 << 31:
+            return int(value)
+        raise BadData(
+            f"sentence {example + 1}, token {i + 1}: found {short(value)}, expected a string or "
+            "an integer of 32 bits"
+        )
