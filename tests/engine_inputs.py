@@ -16,11 +16,15 @@ from hypothesis import strategies as st
 from laso.engine.hashing import mix
 from laso.engine.layout import CELLS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS, Corpus
 from laso.engine.problem import CompiledProblem
-from laso.tasks import joint, parsing, tagging
-from laso.tasks.clustering import Clustering
-from laso.tasks.joint import Joint
-from laso.tasks.parsing import ROOT, Parsing
-from laso.tasks.tagging import Tagging
+from laso.features.windows import LABEL_ATOM
+from laso.tasks.clustering.problem import Clustering
+from laso.tasks.constraints import Constraints
+from laso.tasks.joint import problem as joint
+from laso.tasks.joint.problem import Joint
+from laso.tasks.parsing import problem as parsing
+from laso.tasks.parsing.problem import ROOT, Parsing
+from laso.tasks.tagging import problem as tagging
+from laso.tasks.tagging.problem import Tagging
 
 MAX_LENGTH = 5
 FREE, INSIDE = -2, -1  # in the outputs of Segmenting
@@ -169,7 +173,7 @@ N_TAGS = 3
 def tagging_corpora(draw: Any, *, unique: bool = True) -> Corpus:
     """``unique``: no word has one feature twice."""
     word = st.tuples(st.integers(0, 1), st.integers(-1, 1))
-    label = st.tuples(st.just(tagging.LABEL_ATOM), st.integers(-2, -1))
+    label = st.tuples(st.just(LABEL_ATOM), st.integers(-2, -1))
     templates = draw(st.lists(st.lists(word | label, min_size=1, max_size=2), max_size=4))
     rows = _rows(draw, draw(lengths()), columns=2, kinds=4)
     pool: list[int] = []
@@ -182,7 +186,7 @@ def tagging_corpora(draw: Any, *, unique: bool = True) -> Corpus:
     if draw(st.booleans()):
         table = np.array([draw(flags) for _ in range(N_TAGS + 2)], np.int64)
         table[:, 0] = 1  # so that every sentence has some labels
-        constraints = tagging.Constraints(table[:-1], table[-1])
+        constraints = Constraints(table[:-1], table[-1])
     sets: list[Any] = []
     outputs = [_tags(draw, len(words), constraints, sets) for words in rows]
     spec = tagging.make_spec(
@@ -197,7 +201,7 @@ def tagging_corpora(draw: Any, *, unique: bool = True) -> Corpus:
 
 
 def _tags(
-    draw: Callable[..., Any], n: int, constraints: tagging.Constraints | None, sets: list[Any]
+    draw: Callable[..., Any], n: int, constraints: Constraints | None, sets: list[Any]
 ) -> list[int]:
     """Labels that the constraints allow, some of them not known."""
     tags: list[int] = []
@@ -249,9 +253,7 @@ def joint_corpora(draw: Any) -> Corpus:
             for sentence in outputs:
                 for a, b in zip([(-1,) * n, *sentence], sentence, strict=False):
                     follow[a[layer] + 1, b[layer]] = True
-            constraints[layer] = tagging.Constraints(
-                follow.astype(np.int64), np.ones(size, np.int64)
-            )
+            constraints[layer] = Constraints(follow.astype(np.int64), np.ones(size, np.int64))
     if draw(st.booleans()):
         first, second = sorted(draw(st.permutations(range(n)))[:2])
         table = np.zeros((sizes[first], sizes[second]), bool)

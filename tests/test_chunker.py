@@ -112,8 +112,8 @@ def test_chunks_are_learned(fitted):
     longest = {"O": 1}
     for chunk in (c for s in TRAIN for c in spans(s)):
         longest[chunk.type] = max(longest.get(chunk.type, 1), chunk.end - chunk.start)
-    assert fitted.facts_["longest"] == longest
-    assert fitted.facts_["limit"] == max(longest.values())
+    assert fitted.task_.state_["longest"] == longest
+    assert fitted.task_.state_["limit"] == max(longest.values())
     assert sorted(fitted.classes_) == sorted({"O"} | {c.type for s in TRAIN for c in spans(s)})
 
 
@@ -165,12 +165,15 @@ def test_plain_marks_have_no_label():
 
 
 def test_the_beam_is_by_words_covered_or_by_chunks(fitted):
-    from laso.engine.options import own_key
+    from laso.queues import depth, own_key
+
+    def engine(model):
+        return model.engine_for(model.task_, model.task_.problem)
 
     by_words = small(queue=beam(5, key=own_key)).fit(TRAIN)
     assert by_words.predict(WORDS) == fitted.predict(WORDS)
-    by_chunks = small(queue=beam(5)).fit(TRAIN)
-    assert by_chunks._options() != by_words._options()
+    by_chunks = small(queue=beam(5, key=depth)).fit(TRAIN)
+    assert engine(by_chunks) != engine(by_words)
     assert by_chunks.score(TEST) > 0.8
 
 
@@ -268,20 +271,20 @@ def test_chunks_may_be_as_long_as_any_of_their_label():
     X = [[("x", "n"), ("y", "n"), ("z", "n")]]
     short, long = ["B-a", "O", "B-b"], ["B-a", "I-a", "I-a"]
     chunker = small().partial_fit(X, [short])
-    assert chunker.facts_["longest"] == {"a": 1, "b": 1, "O": 1}
+    assert chunker.task_.state_["longest"] == {"a": 1, "b": 1, "O": 1}
     chunker.partial_fit(X, [long])
-    assert chunker.facts_["longest"] == {"a": 3, "b": 1, "O": 1}
-    assert (chunker.encoder_.limit, chunker.encoder_.limits) == (3, [1, 3, 1])
+    assert chunker.task_.state_["longest"] == {"a": 3, "b": 1, "O": 1}
+    assert (chunker.task_.encoder_.limit, chunker.task_.encoder_.limits) == (3, [1, 3, 1])
     with pytest.raises(BadData, match="found a chunk of 2 words, expected at most limit=1"):
         chunker.resume(X, [["B-b", "I-b", "O"]], epochs=9)
     partly = chunker.partial_fit(X, [["B-b", None, "O"]])
-    assert (partly.facts_["longest"], partly.encoder_.limits) == ({}, [1, 3, 3])
+    assert (partly.task_.state_["longest"], partly.task_.encoder_.limits) == ({}, [1, 3, 3])
 
 
 @pytest.mark.parametrize("features", ["paper", "rich"])
 def test_the_sets_of_features_are_printable_and_may_be_given_back(features):
     named = Chunker(features=features, epochs=2, threads=1).fit(TRAIN)
-    texts = list(map(str, named.encoder_.templates))
+    texts = list(map(str, named.task_.encoder_.templates))
     spelt = Chunker(features=texts, epochs=2, threads=1).fit(TRAIN)
     joined = Chunker(features="\n".join(texts), epochs=2, threads=1).fit(TRAIN)
     assert named.predict(WORDS) == spelt.predict(WORDS) == joined.predict(WORDS)
@@ -293,7 +296,7 @@ def test_a_list_of_ones_own_is_a_feature(tmp_path, monkeypatch):
     (tmp_path / "rivers.txt").write_text("Rhine\nElbe\nTiber\n", encoding="utf-8")
     X, y = [["the", "Rhine"], ["the", "man"], ["Elbe"]], [["O", "B-r"], ["O", "O"], ["B-r"]]
     chunker = Chunker(features="paper", resources=["rivers.txt"]).fit(X, y)
-    assert 'w.list("rivers.txt")[each]' in map(str, chunker.encoder_.templates)
+    assert 'w.list("rivers.txt")[each]' in map(str, chunker.task_.encoder_.templates)
     own = Chunker(features=['w.list("rivers.txt")[each]']).fit(X, y)
     assert own.predict([["Tiber", "man"]]) == [["B-r", "O"]]
     own.save("rivers.laso")
@@ -314,7 +317,7 @@ def test_a_model_is_the_same_after_save_and_load(fitted, tmp_path, training):
     assert fitted.save(path, training=training) == path.stat().st_size
     again = Chunker.load(path)
     assert again.predict(WORDS) == fitted.predict(WORDS)
-    assert again.facts_ == fitted.facts_
+    assert again.task_.state_ == fitted.task_.state_
     assert again.get_params() | {"features": list(FEATURES)} == again.get_params()
     if training:
         further = again.resume(TRAIN, epochs=4)
@@ -337,7 +340,7 @@ def test_a_model_is_the_same_after_save_and_load(fitted, tmp_path, training):
 )
 def test_a_model_with_impossible_facts_is_refused(fitted, tmp_path, facts):
     broken = pickle.loads(pickle.dumps(fitted))
-    broken.facts_ |= facts
+    broken.task_.state_ |= facts
     broken.save(tmp_path / "broken.laso")
     with pytest.raises(BadModel, match=r"found the (limit .* and the scheme|longest chunks)"):
         Chunker.load(tmp_path / "broken.laso")

@@ -19,11 +19,12 @@ from laso.engine.options import options_for, own_key
 from laso.engine.reference import Reference, State, input_of, output_of
 from laso.errors import BadTemplate
 from laso.features.inputs import Columns
-from laso.features.segments import SegmentEncoder, kind_of, paper_features, rich_features
 from laso.features.templates import parse_templates
 from laso.problem import Node
-from laso.tasks import chunking
-from laso.tasks.chunking import Chunking, wanted
+from laso.tasks.chunking import problem as chunking
+from laso.tasks.chunking.encoder import SegmentEncoder, kind_of
+from laso.tasks.chunking.feature_sets import paper_features, rich_features
+from laso.tasks.chunking.problem import Chunking, chunk_code
 from tests.engine_inputs import Task
 from tests.engine_twins import QUEUES, STRATEGIES, WEIGHTINGS, Twins, some_of_each, split
 
@@ -68,13 +69,13 @@ def output(segmentation: Segmentation) -> list[int]:
     """The output of an input, written by hand from the description of the task."""
     y = []
     for length, label in segmentation:
-        y += [int(wanted(length, label, len(LABELS))), *[-1] * (length - 1)]
+        y += [int(chunk_code(length, label, len(LABELS))), *[-1] * (length - 1)]
     return y
 
 
 def corpus_of(features: list[str], sentences: list[Any], outputs: Any = None) -> Corpus:
     flat = None if outputs is None else np.array([i for one in outputs for i in output(one)], int)
-    return encoder_for(features, sentences).corpus(data_of(sentences), flat)
+    return encoder_for(features, sentences).dataset(data_of(sentences), flat)
 
 
 FEW = ["w[each]", "label[-1]"]
@@ -245,7 +246,7 @@ def test_an_unknown_word_has_keys_that_no_known_word_has():
     problem = Reference(Chunking, 3)
 
     def keys(sentence: Any, start: int, length: int) -> set[int]:
-        x = input_of(encoder.corpus(data_of([sentence])), 0)
+        x = input_of(encoder.dataset(data_of([sentence])), 0)
         return {key for key, _ in problem.features(x, State((start, 0)), (length, 0))}
 
     known = {
@@ -418,7 +419,7 @@ def test_sums_of_a_learner_are_kept_up_to_date():
 def test_limits_hold_for_a_sentence_shorter_than_the_limit_and_for_an_empty_one():
     encoder = encoder_for(SOME, SENTENCES, limit=60)
     for sentence in ([], SENTENCES[2], SENTENCES[0]):
-        corpus = encoder.corpus(data_of([sentence]))
+        corpus = encoder.dataset(data_of([sentence]))
         machine = Machine(Chunking, options_for(Chunking, greedy(), perceptron()))
         steps, _, _ = machine.decode(corpus, all_of(corpus), new_table(3, dtype=float))
         assert steps[:, 0].sum() == len(sentence)

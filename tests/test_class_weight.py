@@ -19,11 +19,10 @@ from laso import (
     worst,
 )
 from laso.data import load_bundled
+from laso.engine.costs import with_costs
 from laso.engine.machine import all_of, as_names
 from laso.engine.reference import Reference, input_of, output_of
-from laso.estimators import store
-from laso.estimators.weights import costed
-from laso.features.inputs import read_input
+from laso.estimators import streaming
 
 TRAIN, TEST = load_bundled()
 SMALL = TRAIN[:60]
@@ -34,7 +33,7 @@ JOINT: dict[str, Any] = {
     "queue": 3,
 }
 MODELS: dict[str, Any] = {
-    "tagger": (Tagger, {"templates": ["w[-1..1]", "pos[0]", "label[-1]"]}, "O"),
+    "tagger": (Tagger, {"features": ["w[-1..1]", "pos[0]", "label[-1]"]}, "O"),
     "chunker": (Chunker, {"features": "paper"}, "O"),
     "joint": (JointTagger, JOINT, "chunk=O"),
 }
@@ -87,11 +86,13 @@ def test_both_engines_learn_alike(name, strategy):
         **given,
     )
     model.fit(few)
-    data, answers = model._read(few, None)
-    corpus = model._corpus(data, answers)
-    corpus = costed(corpus, model._problem(False).costs, model.encoder_.labels, {label: 2.5})
-    problem = Reference(model._problem(False), len(model.encoder_.labels))
-    queue = model._beam(model.queue)
+    data, answers = model.task_.read(few, None)
+    corpus = model.task_.encode(data, answers)
+    corpus = with_costs(
+        corpus, model.task_.problem.costs, model.task_.encoder_.labels, {label: 2.5}
+    )
+    problem = Reference(model.task_.problem, len(model.task_.encoder_.labels))
+    queue = model.search_queue(model.task_)
     rule = perceptron(weighting=worst, margin=1.0, by_loss=True)
     w: Any = rule.start()
     for i in all_of(corpus):
@@ -109,7 +110,7 @@ def test_balanced_is_what_scikit_learn_has(name, tmp_path, monkeypatch):
     from sklearn.utils.class_weight import compute_class_weight
 
     model = made(name, class_weight="balanced").fit(SMALL)
-    _, answers = model._read(SMALL, None)
+    _, answers = model.task_.read(SMALL, None)
     if name == "chunker":
         spans = answers.spans
         layers = {"": [spans.names[i] for i in spans.types]}
@@ -129,7 +130,7 @@ def test_balanced_is_what_scikit_learn_has(name, tmp_path, monkeypatch):
             expected[layer + str(label)] = weight
     assert model.class_weight_ == pytest.approx(expected)
     # The same of a stream, and of a file.
-    monkeypatch.setattr(store, "SOME", 7)
+    monkeypatch.setattr(streaming, "SOME", 7)
     streamed = made(name, class_weight="balanced").fit_stream(lambda: SMALL, store=tmp_path / "s")
     assert streamed.class_weight_ == pytest.approx(expected)
     assert weights(streamed) == weights(model)
@@ -163,9 +164,11 @@ def test_what_cannot_be_a_weight(tmp_path):
 
 
 def test_later_labels_have_the_weights_given():
-    model = Tagger(templates=["w[0]", "label[-1]"], class_weight={"LOC": 3.0})
+    model = Tagger(features=["w[0]", "label[-1]"], class_weight={"LOC": 3.0})
     model.partial_fit([[("Anna", "PER"), ("sleeps", "O")]], classes=["LOC"])
     for _ in range(3):
         model.partial_fit([[("Rome", "LOC"), ("sleeps", "O")]])
     assert model.predict([["Rome", "sleeps"]]) == [["LOC", "O"]]
-    assert model._corpus(read_input([["Rome"]]), None).spec[Tagger()._problem(False).costs] == 0
+    assert (
+        model.task_.encode(model.task_.read_inputs([["Rome"]])).spec[model.task_.problem.costs] == 0
+    )

@@ -13,7 +13,7 @@ from laso.engine.machine import Machine, all_of, averaged, new_table
 from laso.engine.options import options_for
 from laso.engine.passes import Plan, Training, train
 from laso.engine.reference import Reference, State, input_of
-from laso.tasks.clustering import Clustering
+from laso.tasks.clustering.problem import Clustering
 from tests.engine_inputs import corpus_of
 from tests.engine_twins import split
 

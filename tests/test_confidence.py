@@ -11,8 +11,7 @@ from laso.calibration import reliability
 from laso.data import load_bundled, write_columns
 from laso.engine.reference import input_of
 from laso.estimators.chunk_confidence import inside
-from laso.explanation import Steps
-from laso.features.inputs import read_input
+from laso.estimators.walk import Walk
 from laso.features.schemes import converted
 
 TRAIN, TEST = load_bundled()
@@ -22,19 +21,19 @@ SHORT = [[token[:2] for token in s][:3] for s in TEST[:4]]
 
 def all_outputs(model, sentence):
     """Every output with its score, by enumeration."""
-    corpus = model._corpus(read_input([sentence]), None)
-    steps, x = Steps(model, False), input_of(corpus, 0)
+    corpus = model.task_.encode(model.task_.read_inputs([sentence]))
+    steps, x = Walk(model, corpus), input_of(corpus, 0)
     found = []
 
     def go(state, path, score):
-        if steps.problem.is_goal(x, state):
+        if steps.is_goal(x, state):
             found.append((score, path))
             return
-        for operator in steps.problem.operators(x, state):
-            after = steps.problem.apply(x, state, operator)
-            go(after, (*path, operator), score + steps.score(x, state, operator))
+        for operator in steps.operators(x, state):
+            after = steps.apply(x, state, operator)
+            go(after, (*path, operator), score + steps.step_score(x, state, operator))
 
-    go(steps.problem.initial(x), (), 0.0)
+    go(steps.initial(x), (), 0.0)
     return sorted(found, key=lambda each: -each[0])
 
 
@@ -52,8 +51,8 @@ def data():
 @pytest.mark.parametrize("queue", [exact(), beam(1000)], ids=["lattice", "beam"])
 def test_probabilities_are_those_of_all_outputs(queue, temperature, data):
     """A beam that holds everything knows what the lattice knows."""
-    model = Tagger(templates=LITTLE, queue=queue, epochs=2).fit(data)
-    model.notes_["temperature"] = temperature
+    model = Tagger(features=LITTLE, queue=queue, epochs=2).fit(data)
+    model.metadata_["temperature"] = temperature
     for sentence, found in zip(SHORT, model.predict_confidence(SHORT), strict=True):
         outputs = all_outputs(model, sentence)
         shares = np.exp(np.array([score for score, _ in outputs]) / temperature)
@@ -66,7 +65,7 @@ def test_probabilities_are_those_of_all_outputs(queue, temperature, data):
             )
             assert part.probability == pytest.approx(true, rel=1e-3)
             assert (part.start, part.end) == (i, i + 1)
-        assert found.answer == [part.label for part in found.parts]
+        assert found.output == [part.label for part in found.parts]
 
 
 @pytest.mark.parametrize("constraints", [None, "BIO"])
@@ -78,16 +77,16 @@ def test_whole_chunks_are_as_probable_as_all_outputs_that_have_them(queue, schem
     kinds = {"B-NP": "B-N", "I-NP": "I-N"}
     bio = [[kinds.get(t, "O") for _, _, t in s] for s in TRAIN[:60]]
     words = [[token[:2] for token in s] for s in TRAIN[:60]]
-    model = Tagger(templates=LITTLE, queue=queue, epochs=1, constraints=constraints)
+    model = Tagger(features=LITTLE, queue=queue, epochs=1, constraints=constraints)
     model.fit(words, converted(bio, scheme))
-    model.notes_["temperature"] = 20.0  # so that much is possible
+    model.metadata_["temperature"] = 20.0  # so that much is possible
     seen = set()
     for sentence, found in zip(SHORT, model.predict_confidence(SHORT, chunks=True), strict=True):
         outputs = all_outputs(model, sentence)
         shares = np.exp(np.array([score for score, _ in outputs]) / 20.0)
         shares /= shares.sum()
         chunks = [inside([model.classes_[label] for _, label in path]) for _, path in outputs]
-        assert found.answer == [model.classes_[label] for _, label in outputs[0][1]]
+        assert found.output == [model.classes_[label] for _, label in outputs[0][1]]
         assert [part[:3] for part in found.parts] == chunks[0]
         for part in found.parts:
             true = sum(p for p, some in zip(shares, chunks, strict=True) if part[:3] in some)
@@ -105,7 +104,7 @@ def test_chunks_of_a_chunker_are_its_parts():
 
 
 def test_the_n_best_of_a_beam_are_those_of_all_if_it_holds_them(data):
-    model = Tagger(templates=LITTLE, queue=beam(1000), epochs=2).fit(data)
+    model = Tagger(features=LITTLE, queue=beam(1000), epochs=2).fit(data)
     for sentence, found in zip(SHORT, model.predict_nbest(SHORT, 10), strict=True):
         wanted = all_outputs(model, sentence)[:10]
         assert [score for score, _ in found] == pytest.approx([s for s, _ in wanted], abs=1e-3)

@@ -15,8 +15,7 @@ from laso.engine.layout import Out
 from laso.engine.reference import input_of, output_of
 from laso.errors import BadData, BadFeature, BadTemplate
 from laso.features.base import computed
-from laso.features.encode import (
-    Encoder,
+from laso.features.encoder import (
     distinct_labels,
     label_numbers,
     packed_strings,
@@ -35,7 +34,9 @@ from laso.features.inputs import (
     string_keys,
 )
 from laso.features.templates import LABEL, parse_templates
-from laso.tasks.tagging import Constraints, Tagging, WeightedTagging, bio, iobes, table
+from laso.tasks.constraints import Constraints, bio, iobes, table
+from laso.tasks.tagging.encoder import TaggingEncoder
+from laso.tasks.tagging.problem import Tagging, WeightedTagging
 from tests.spaces import quick
 
 # Keys
@@ -324,7 +325,7 @@ def by_template(encoder, corpus, i, position, history):
 @given(template_lists(), corpora, corpora, st.randoms(use_true_random=False))
 def test_two_tokens_share_a_key_just_if_they_share_the_feature(texts, train, test, random):
     templates = parse_templates(texts)
-    encoder = Encoder(templates, ("w", "pos"), ("X", "Y"))
+    encoder = TaggingEncoder(templates, ("w", "pos"), ("X", "Y"))
     data = read_input(train)
     if data.lengths.sum():
         encoder.grow(data)
@@ -334,13 +335,13 @@ def test_two_tokens_share_a_key_just_if_they_share_the_feature(texts, train, tes
     keys: dict[int, object] = {}
     known: set[object] = set()
     for sentences in (train, test):
-        corpus = encoder.corpus(read_input(sentences))
+        corpus = encoder.dataset(read_input(sentences))
         for i, words in enumerate(sentences):
             history = [random.randrange(2) for _ in words]
             for position in range(len(words)):
                 found = by_template(encoder, corpus, i, position, history)
                 for template, key in found.items():
-                    one = Encoder((template,), ("w", "pos"), ("X", "Y"))
+                    one = TaggingEncoder((template,), ("w", "pos"), ("X", "Y"))
                     (feature,) = named_features(one, words, position, history)
                     values = {v for v in feature[1] if isinstance(v, tuple) and len(v) == 3}
                     if sentences is train:
@@ -355,9 +356,9 @@ def test_two_tokens_share_a_key_just_if_they_share_the_feature(texts, train, tes
 
 
 def test_base_features_of_words_never_seen_are_known_if_other_words_have_them():
-    encoder = Encoder(parse_templates(["w[0]", "w.suffix3[0]"]), ("w",), ("X",))
+    encoder = TaggingEncoder(parse_templates(["w[0]", "w.suffix3[0]"]), ("w",), ("X",))
     encoder.grow(read_input([["walking", "cat"]]))
-    corpus = encoder.corpus(read_input([["talking", "walking", "dog"]]))
+    corpus = encoder.dataset(read_input([["talking", "walking", "dog"]]))
     assert corpus.items.tolist() == [[-1, 0], [0, 0], [-1, -1]]
 
 
@@ -369,21 +370,23 @@ def test_the_same_from_a_file_and_from_lists(some_file):
         assert isinstance(data, Columns)
         words, labels = data.split()
         names = distinct_labels(labels, words.lengths)
-        encoder = Encoder(parse_templates(["w[0]", "pos.lower[0]"]), ("w", "pos"), tuple(names))
+        encoder = TaggingEncoder(
+            parse_templates(["w[0]", "pos.lower[0]"]), ("w", "pos"), tuple(names)
+        )
         encoder.grow(words)
-        made.append(encoder.corpus(words, label_numbers(labels, names, words.lengths)))
+        made.append(encoder.dataset(words, label_numbers(labels, names, words.lengths)))
     for corpus in made[1:]:
         assert all((a == b).all() for a, b in zip(corpus, made[0], strict=True))
     assert made[0].outputs.tolist() == [0, 1, 2]
 
 
 def test_vocabularies_grow_and_old_numbers_stay():
-    encoder = Encoder(parse_templates(["w[0]", "w.lower[0]"]), ("w",), ("X",))
+    encoder = TaggingEncoder(parse_templates(["w[0]", "w.lower[0]"]), ("w",), ("X",))
     encoder.grow(read_input([["A", "b"]]))
-    before = encoder.corpus(read_input([["A", "b"]])).items.tolist()
+    before = encoder.dataset(read_input([["A", "b"]])).items.tolist()
     encoder.grow(read_input([["B", "a", "c"]]))
-    assert encoder.corpus(read_input([["A", "b"]])).items.tolist() == before
-    assert encoder.corpus(read_input([["B", "a", "c"]])).items.tolist() == [[2, 1], [3, 0], [4, 2]]
+    assert encoder.dataset(read_input([["A", "b"]])).items.tolist() == before
+    assert encoder.dataset(read_input([["B", "a", "c"]])).items.tolist() == [[2, 1], [3, 0], [4, 2]]
 
 
 @pytest.mark.parametrize(
@@ -396,34 +399,34 @@ def test_vocabularies_grow_and_old_numbers_stay():
 )
 def test_columns_that_are_not_there(names, text, message):
     with pytest.raises(BadTemplate) as error:
-        Encoder(parse_templates([text]), names, ("X",))
+        TaggingEncoder(parse_templates([text]), names, ("X",))
     assert message in str(error.value)
     assert repr(text) in str(error.value)
 
 
 def test_inputs_of_another_kind_than_learned_from():
-    columns = Encoder(parse_templates(["w[0]"]), ("w", "pos"), ("X",))
+    columns = TaggingEncoder(parse_templates(["w[0]"]), ("w", "pos"), ("X",))
     with pytest.raises(BadData, match="found 1 columns, expected 2"):
-        columns.corpus(read_input([["a"]]))
+        columns.dataset(read_input([["a"]]))
     with pytest.raises(BadData, match="found 1 columns, expected 2"):
         columns.grow(read_input([["a"]]))
     with pytest.raises(BadData, match="sentence 1, token 2: found 3 in a column, expected a str"):
         columns.grow(read_input([[("a", "b"), (3, "b")]]))
     with pytest.raises(BadData, match="found tokens with features of their own, expected 2 col"):
-        columns.corpus(read_input([[["a"]]]))
-    own = Encoder(parse_templates(["bias"]), (), ("X",))
+        columns.dataset(read_input([[["a"]]]))
+    own = TaggingEncoder(parse_templates(["bias"]), (), ("X",))
     with pytest.raises(BadData, match="found 1 columns, expected tokens with features"):
-        own.corpus(read_input([["a"]]))
+        own.dataset(read_input([["a"]]))
     with pytest.raises(BadData, match="found a matrix of 2 columns, expected feature names"):
-        own.corpus(read_input([np.ones((1, 2))]))
-    matrix = Encoder(parse_templates(["bias"]), (), ("X",), None, 3)
+        own.dataset(read_input([np.ones((1, 2))]))
+    matrix = TaggingEncoder(parse_templates(["bias"]), (), ("X",), 3)
     with pytest.raises(BadData, match="found feature names, expected a matrix of 3 columns"):
-        matrix.corpus(read_input([[["a"]]]))
+        matrix.dataset(read_input([[["a"]]]))
 
 
 def test_features_of_their_own_reach_the_engine_with_their_values():
-    encoder = Encoder(parse_templates(["bias", "label[-1]"]), (), ("X", "Y"))
-    corpus = encoder.corpus(read_input([[{"a": "b", "n": 2.5}, {}], [{"n": -1.0}]]))
+    encoder = TaggingEncoder(parse_templates(["bias", "label[-1]"]), (), ("X", "Y"))
+    corpus = encoder.dataset(read_input([[{"a": "b", "n": 2.5}, {}], [{"n": -1.0}]]))
     expected = [{"a:b": 1.0, "n": 2.5}, {}, {"n": -1.0}]
     for (i, position), own in zip([(0, 0), (0, 1), (1, 0)], expected, strict=True):
         x = input_of(corpus, i)
@@ -465,10 +468,10 @@ def test_labels_that_do_not_fit(y, message):
 
 
 def test_some_of_the_sentences():
-    encoder = Encoder(parse_templates(["w[0]"]), ("w",), ("X", "Y"))
+    encoder = TaggingEncoder(parse_templates(["w[0]"]), ("w",), ("X", "Y"))
     data = read_input([["a"], [], ["b", "c"], ["d"]])
     encoder.grow(data)
-    corpus = encoder.corpus(data, np.array([0, 1, 0, 1]))
+    corpus = encoder.dataset(data, np.array([0, 1, 0, 1]))
     part = taken(corpus, np.array([3, 1, 2]))
     assert [input_of(part, i).items.ravel().tolist() for i in range(3)] == [[3], [], [1, 2]]
     assert [output_of(part, i).tolist() for i in range(3)] == [[1], [], [1, 0]]
@@ -571,10 +574,10 @@ def test_ends_are_reached_and_sets_are_good_as_enumeration_says(constraints, wan
 
 def bio_corpus(labels, constraints="BIO"):
     names = tuple(sorted({label for s in labels for label in s if label} | set(LABELS)))
-    encoder = Encoder(parse_templates(["bias"]), ("w",), names, bio(names))
+    encoder = TaggingEncoder(parse_templates(["bias"]), ("w",), names, constraints=bio(names))
     data = read_input([["x"] * len(s) for s in labels])
     numbers = label_numbers([label for s in labels for label in s], names, data.lengths)
-    return names, encoder.corpus(data, numbers)
+    return names, encoder.dataset(data, numbers)
 
 
 @pytest.mark.parametrize(
@@ -594,22 +597,24 @@ def test_labels_that_break_the_constraints_are_named(labels, message):
 
 def test_labels_between_which_nothing_fits():
     names = ("a", "b")
-    encoder = Encoder(parse_templates(["bias"]), ("w",), names, table(names, {"a": ["b"]}))
+    encoder = TaggingEncoder(
+        parse_templates(["bias"]), ("w",), names, constraints=table(names, {"a": ["b"]})
+    )
     data = read_input([["x"], ["x"] * 3])
-    encoder.corpus(data, np.array([0, 0, -1, 1]))
-    encoder = Encoder(
-        parse_templates(["bias"]), ("w",), names, table(names, {"a": ["b"], "b": ["a"]})
+    encoder.dataset(data, np.array([0, 0, -1, 1]))
+    encoder = TaggingEncoder(
+        parse_templates(["bias"]), ("w",), names, constraints=table(names, {"a": ["b"], "b": ["a"]})
     )
     with pytest.raises(BadData, match="sentence 2: no labels between those known keep"):
-        encoder.corpus(data, np.array([0, 0, -1, 1]))
+        encoder.dataset(data, np.array([0, 0, -1, 1]))
 
 
 def test_sentences_that_cannot_be_labelled():
     names = ("B-X", "E-X")
-    encoder = Encoder(parse_templates(["bias"]), ("w",), names, iobes(names))
-    encoder.corpus(read_input([["x", "x"], []]))
+    encoder = TaggingEncoder(parse_templates(["bias"]), ("w",), names, constraints=iobes(names))
+    encoder.dataset(read_input([["x", "x"], []]))
     with pytest.raises(BadData, match="sentence 2: no 3 labels in a row keep the constraints"):
-        encoder.corpus(read_input([["x", "x"], ["x"] * 3]))
+        encoder.dataset(read_input([["x", "x"], ["x"] * 3]))
 
 
 def test_an_unknown_label_before_a_known_one_is_good_only_if_it_leads_there():

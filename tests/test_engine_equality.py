@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from hypothesis.errors import UnsatisfiedAssumption
 
 from laso import Unreachable, beam, perceptron, search, standard
+from laso.engine.costs import with_costs
 from laso.engine.layout import TICKS
 from laso.engine.machine import averaged
 from laso.engine.reference import Reference, input_of, output_of
-from laso.estimators.weights import costed
 from tests.engine_inputs import INSIDE, TASKS, Segmenting, Task, corpus_of, tagging_corpora
 from tests.engine_twins import (
     QUEUES,
@@ -83,7 +83,7 @@ def test_steps_as_long_as_the_loss(task: Task):
         if task.problem.costs >= 0:
             labels = list("abcdefghi")[: task.n_labels]
             costs = dict(zip(labels, weights, strict=False))
-            corpus = costed(corpus, task.problem.costs, labels, costs)
+            corpus = with_costs(corpus, task.problem.costs, labels, costs)
         by_loss = replace(rule, by_loss=True)
         Twins(task, corpus, queue, by_loss, strategy, tolerance=1e-9).compare()
 

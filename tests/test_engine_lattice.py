@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from laso.engine import kernels, lattice
 from laso.engine import layout as at
 from laso.engine.compile import compiled
+from laso.engine.costs import with_costs
 from laso.engine.exact import ExactMachine
 from laso.engine.hashing import mix
 from laso.engine.layout import CELLS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS, Corpus
@@ -26,10 +27,11 @@ from laso.engine.passes import Plan, Training
 from laso.engine.problem import CompiledProblem
 from laso.engine.reference import Reference, exact_queue, input_of, output_of
 from laso.errors import LasoError, SearchFailed, Unreachable
-from laso.estimators.weights import costed
+from laso.features.windows import LABEL_ATOM
 from laso.learn import standard
 from laso.search import search
-from laso.tasks.tagging import LABEL_ATOM, Constraints, Tagging, make_spec
+from laso.tasks.constraints import Constraints
+from laso.tasks.tagging.problem import Tagging, make_spec
 from laso.updates import adagrad, alma, lbfgs, passive_aggressive, perceptron, sgd
 from laso.vectors import Linear
 
@@ -484,7 +486,7 @@ def test_exact_learning_is_the_standard_strategy_with_the_exact_queue(drawn, num
 
 def costly(corpus):
     """Labels cost differently much to miss."""
-    return costed(corpus, Tagging.costs, "abc", {"a": 0.5, "c": 4.0})
+    return with_costs(corpus, Tagging.costs, "abc", {"a": 0.5, "c": 4.0})
 
 
 @pytest.mark.parametrize("order", [1, 2])

@@ -27,7 +27,10 @@ from laso.engine.machine import (
     placed,
     without_empty_rows,
 )
-from laso.tasks import parsing, tagging
+from laso.features.windows import LABEL_ATOM
+from laso.tasks.constraints import Constraints
+from laso.tasks.parsing import problem as parsing
+from laso.tasks.tagging import problem as tagging
 from tests.engine_inputs import N_TAGS, TASKS, Task, corpus_of
 from tests.engine_twins import STRATEGIES, Twins, some_of_each, split, tight
 
@@ -162,7 +165,7 @@ def test_a_grown_table_has_room_and_the_same_weights():
 
 
 def tagging_spec() -> Any:
-    return tagging.make_spec(N_TAGS, [(1, [(0, 0)]), (2, [(tagging.LABEL_ATOM, -1), (0, 0)])])
+    return tagging.make_spec(N_TAGS, [(1, [(0, 0)]), (2, [(LABEL_ATOM, -1), (0, 0)])])
 
 
 def sentences(n: int) -> Corpus:
@@ -251,7 +254,7 @@ def test_the_average_of_no_examples_is_the_weights():
 
 
 def test_a_search_that_fails_names_its_input():
-    never = tagging.Constraints(np.zeros((N_TAGS + 1, N_TAGS), np.int64), np.ones(N_TAGS, np.int64))
+    never = Constraints(np.zeros((N_TAGS + 1, N_TAGS), np.int64), np.ones(N_TAGS, np.int64))
     spec = tagging.make_spec(N_TAGS, [(1, [(0, 0)])], constraints=never)
     corpus = corpus_of([[], [], [[0]]], [[], [], [0]], spec)
     twins = Twins(TAGGING, corpus, beam(2), perceptron(), laso)

@@ -31,7 +31,7 @@ from laso.examples.tagging import Tagging as Example
 from laso.features import CHUNKING
 from laso.features.inputs import read_input
 from laso.search import search
-from laso.tasks.tagging import Tagging, WeightedTagging
+from laso.tasks.tagging.problem import Tagging, WeightedTagging
 from laso.vectors import Linear
 from tests.interruption import StopAfter
 
@@ -48,7 +48,7 @@ def weights(tagger):
 
 @pytest.fixture(scope="module")
 def field():
-    return Tagger(templates=TEXTS, queue=exact(), update=adagrad(), epochs=3).fit(TRAIN)
+    return Tagger(features=TEXTS, queue=exact(), update=adagrad(), epochs=3).fit(TRAIN)
 
 
 # What it finds
@@ -57,7 +57,7 @@ def field():
 def labellings(tagger, sentence):
     """All labellings of a sentence with their scores, by the reference engine's features."""
     problem = Reference(Tagging, len(tagger.classes_))
-    x = input_of(tagger.encoder_.corpus(read_input([sentence])), 0)
+    x = input_of(tagger.task_.encoder_.dataset(read_input([sentence])), 0)
     w = weights(tagger)
     found = {}
     for labels in itertools.product(range(len(tagger.classes_)), repeat=len(sentence)):
@@ -127,14 +127,14 @@ def test_threads_change_nothing(field):
 def test_what_is_found_is_what_the_reference_engine_finds_with_the_same_queue(field):
     problem, w = Reference(Tagging, len(field.classes_)), Linear(weights(field))
     for sentence in (WORDS[0][:6], WORDS[1][:4]):
-        x = input_of(field.encoder_.corpus(read_input([sentence])), 0)
+        x = input_of(field.task_.encoder_.dataset(read_input([sentence])), 0)
         node = search(problem, x, w, exact())
         assert node is not None
         assert field.predict_single(sentence) == [field.classes_[b] for _, b in node.operators]
 
 
 def test_constraints_and_values_of_features():
-    tagger = Tagger(templates=CHUNKING, queue=exact(), constraints="BIO", epochs=1)
+    tagger = Tagger(features=CHUNKING, queue=exact(), constraints="BIO", epochs=1)
     for labels in tagger.set_params(update=adagrad()).fit(FEW).predict(WORDS):
         before = ["O", *labels]
         pairs = zip(before, labels, strict=False)
@@ -145,7 +145,10 @@ def test_constraints_and_values_of_features():
     X = [rng.normal(size=(n, 3)) for n in (3, 5, 4, 2) * 5]
     y = [["AB"[int(row[0] > row[1])] for row in sentence] for sentence in X]
     numeric = Tagger(queue=exact(), update=adagrad(), epochs=20).fit(X, y)
-    assert numeric._problem(True) is WeightedTagging
+    assert (
+        numeric.task_.problem_for(numeric.task_.encode(numeric.task_.read_inputs(X)))
+        is WeightedTagging
+    )
     assert numeric.score(X, y) > 0.9
 
 
@@ -155,13 +158,13 @@ def test_constraints_and_values_of_features():
 @pytest.mark.parametrize("update", RULES)
 @pytest.mark.parametrize("strategy", [standard, early])
 def test_the_bundled_corpus_is_learned(update, strategy):
-    tagger = Tagger(templates=CHUNKING, queue=exact(), update=update, strategy=strategy, epochs=2)
+    tagger = Tagger(features=CHUNKING, queue=exact(), update=update, strategy=strategy, epochs=2)
     assert tagger.fit(TRAIN).score(TEST) > 0.7
     assert set(tagger.seconds_) == {"read", "features", "train"}
 
 
 def test_the_papers_strategy_takes_the_whole_lattice_and_standard_the_best_path():
-    tagger = Tagger(templates=TEXTS, queue=exact(), epochs=1, average=False)
+    tagger = Tagger(features=TEXTS, queue=exact(), epochs=1, average=False)
     whole = clone(tagger).fit(FEW[:5])
     best = clone(tagger).set_params(strategy=standard).fit(FEW[:5])
     assert all(value == int(value) for value in weights(best).values())
@@ -174,12 +177,12 @@ def test_unknown_labels_need_no_other_strategy():
         [(w, p, tag if j % 3 == 0 else None) for j, (w, p, tag) in enumerate(sentence)]
         for sentence in TRAIN
     ]
-    tagger = Tagger(templates=CHUNKING, queue=exact(), update=adagrad(), epochs=2).fit(hidden)
+    tagger = Tagger(features=CHUNKING, queue=exact(), update=adagrad(), epochs=2).fit(hidden)
     assert tagger.score(TEST) > 0.6
 
 
 def test_likelihood_is_not_averaged_unless_asked():
-    tagger = Tagger(templates=TEXTS, queue=exact(), update=adagrad(), epochs=2)
+    tagger = Tagger(features=TEXTS, queue=exact(), update=adagrad(), epochs=2)
     default, last, mean = (
         weights(clone(tagger).set_params(average=average).fit(FEW))
         for average in (None, False, True)
@@ -190,7 +193,7 @@ def test_likelihood_is_not_averaged_unless_asked():
 @pytest.mark.parametrize("update", RULES)
 def test_held_out_scores_patience_and_the_best_epoch(update):
     reports: list[Any] = []
-    tagger = Tagger(templates=TEXTS, queue=exact(), update=update, epochs=5, patience=2)
+    tagger = Tagger(features=TEXTS, queue=exact(), update=update, epochs=5, patience=2)
     tagger.fit(FEW, dev=TEST, progress=reports.append)
     assert [r.score for r in reports if r.score is not None] == tagger.scores_
     assert len(tagger.scores_) == tagger.n_iter_ <= 5
@@ -203,7 +206,7 @@ def test_held_out_scores_patience_and_the_best_epoch(update):
 @pytest.mark.parametrize("update", RULES)
 @pytest.mark.parametrize("dev", [None, TEST])
 def test_an_interruption_keeps_what_was_learned(update, dev):
-    tagger = Tagger(templates=TEXTS, queue=exact(), update=update, epochs=5)
+    tagger = Tagger(features=TEXTS, queue=exact(), update=update, epochs=5)
     tagger.fit(TRAIN, dev=dev, progress=StopAfter(1))
     assert tagger.interrupted_
     assert tagger.score(TEST) > 0.3
@@ -220,7 +223,7 @@ def test_an_interruption_keeps_what_was_learned(update, dev):
 @pytest.mark.parametrize("held_out", [None, 0.2])
 def test_going_on_is_bit_identical_here_and_from_a_file(tmp_path, update, average, held_out):
     tagger = Tagger(
-        templates=TEXTS, queue=exact(), update=update, epochs=4, average=average, held_out=held_out
+        features=TEXTS, queue=exact(), update=update, epochs=4, average=average, held_out=held_out
     )
     whole = clone(tagger).fit(FEW)
     part = clone(tagger).set_params(epochs=2).fit(FEW)
@@ -245,14 +248,14 @@ def test_a_file_keeps_the_queue_and_the_update(field, tmp_path):
     assert again.predict(WORDS) == field.predict(WORDS)
     assert again.predict_marginals(WORDS[:3]) == field.predict_marginals(WORDS[:3])
     for update in (sgd(rate=0.3, batch=2), lbfgs(support="pairs", iterations=1)):
-        tagger = Tagger(templates=["w[0]"], queue=exact(), update=update).fit(FEW[:3])
+        tagger = Tagger(features=["w[0]"], queue=exact(), update=update).fit(FEW[:3])
         tagger.save(tmp_path / "model")
         assert Tagger.load(tmp_path / "model").update == update
 
 
 @pytest.mark.parametrize("update", [perceptron(), adagrad(), sgd()])
 def test_passes_one_by_one(update):
-    tagger = Tagger(templates=TEXTS, queue=exact(), update=update, epochs=3)
+    tagger = Tagger(features=TEXTS, queue=exact(), update=update, epochs=3)
     parts = clone(tagger)
     for _ in range(3):
         parts.partial_fit(FEW)
@@ -261,7 +264,7 @@ def test_passes_one_by_one(update):
 
 def test_lbfgs_goes_on_to_the_same_maximum():
     update = lbfgs(tolerance=1e-6, variance=1.0)
-    tagger = Tagger(templates=["w[0]", "label[-1]"], queue=exact(), update=update, dtype="float64")
+    tagger = Tagger(features=["w[0]", "label[-1]"], queue=exact(), update=update, dtype="float64")
     whole = clone(tagger).fit(FEW[:10])
     assert whole.converged_
     short = clone(tagger).set_params(update=lbfgs(variance=1.0, iterations=3)).fit(FEW[:10])
@@ -274,7 +277,7 @@ def test_lbfgs_goes_on_to_the_same_maximum():
 
 def test_a_killed_lbfgs_goes_on_to_the_same_maximum(tmp_path):
     update = lbfgs(tolerance=1e-6, variance=1.0)
-    tagger = Tagger(templates=["w[0]", "label[-1]"], queue=exact(), update=update, dtype="float64")
+    tagger = Tagger(features=["w[0]", "label[-1]"], queue=exact(), update=update, dtype="float64")
     whole = clone(tagger).fit(FEW[:10])
 
     class Killed(Exception):
@@ -301,7 +304,7 @@ def test_a_killed_lbfgs_goes_on_to_the_same_maximum(tmp_path):
 
 
 def test_what_needs_exact_search_says_so():
-    tagger = Tagger(templates=["w[0]"], queue=beam(2), epochs=1).fit(FEW[:3])
+    tagger = Tagger(features=["w[0]"], queue=beam(2), epochs=1).fit(FEW[:3])
     with pytest.raises(ValueError, match="predict_marginals needs exact search: queue=exact"):
         tagger.predict_marginals(WORDS)
     with pytest.raises(ValueError, match="the likelihood needs exact search, queue=exact"):

@@ -284,7 +284,7 @@ def test_every_row_of_table_1_is_one_that_the_estimator_takes():
             assert config.settings[name] == values[0]  # else _trials miscounts
             for value in values:
                 made = worker.parameters({**config.settings, name: value, "epochs": 1})
-                table1.chunker()(**made)._check()
+                table1.chunker()(**made).validate()
 
 
 # --------------------------------------------------------------------------- reports

@@ -9,11 +9,15 @@ import pytest
 from laso import Chunker, JointTagger, Tagger, beam, exact
 from laso.data import load_bundled, write_columns
 from laso.engine.machine import all_of
+from laso.engine.origins import recorded
 from laso.engine.reference import Reference, input_of
-from laso.explanation import Steps, as_html, as_text, explained, inspected
+from laso.estimators.explain import explained
+from laso.estimators.inspection import inspected
+from laso.estimators.render import as_html, as_text
+from laso.estimators.walk import Walk
 from laso.features.inputs import read_input
-from laso.features.names import Namer, recorded
 from laso.model_file import stored_rows
+from laso.tasks.feature_names import Namer
 
 TRAIN, TEST = load_bundled()
 SMALL = TRAIN[:60]
@@ -34,7 +38,7 @@ JOINT: dict[str, Any] = {
 MODELS = {
     "tagger": lambda: (Tagger(epochs=2).fit(SMALL), WORDS),
     "greedy": lambda: (Tagger(epochs=2, queue=1).fit(SMALL), WORDS),
-    "exact": lambda: (Tagger(epochs=2, queue=exact(), templates=FEW).fit(SMALL), WORDS),
+    "exact": lambda: (Tagger(epochs=2, queue=exact(), features=FEW).fit(SMALL), WORDS),
     "constraints": lambda: (Tagger(epochs=2, constraints="BIO").fit(SMALL), WORDS),
     "hashed": lambda: (Tagger(epochs=2, hash_bits=10).fit(SMALL), WORDS),
     "dicts": lambda: (Tagger(epochs=2).fit(dicts(SMALL), TAGS), dicts(WORDS)),
@@ -53,18 +57,18 @@ def fitted(request):
 
 def test_a_recorded_problem_is_the_same_problem(fitted):
     model, sentences = fitted
-    corpus = model._corpus(read_input(sentences[:1]), None)
-    problem = model._problem(len(corpus.values) > 0)
+    corpus = model.task_.encode(model.task_.read_inputs(sentences[:1]))
+    problem = model.task_.problem_for(corpus)
     again, origins = recorded(problem)
-    n = len(model.encoder_.labels)
+    n = len(model.task_.encoder_.labels)
     x = input_of(corpus, 0)
     one, two = Reference(problem, n), Reference(again, n)
     state = one.initial(x)
     for operator in list(one.operators(x, state))[::5]:
         found = two.features(x, state, operator)
         assert found == one.features(x, state, operator)
-        if model.encoder_.names:  # features of tokens are not mixed of anything
-            templates = Namer(model.encoder_).templates
+        if model.task_.encoder_.names:  # features of tokens are not mixed of anything
+            templates = Namer(model.task_.encoder_).templates
             assert all(key in origins or key in templates for key, _ in found)
 
 
@@ -72,7 +76,7 @@ def test_the_weights_of_the_decisions_sum_to_the_score(fitted):
     model, sentences = fitted
     for sentence, answer in zip(sentences[:4], model.predict(sentences[:4]), strict=True):
         shown = explained(model, sentence, features=10**6)
-        assert shown["answer"] == answer
+        assert shown["output"] == answer
         total = sum(decision["score"] for decision in shown["decisions"])
         assert total == pytest.approx(shown["score"], rel=1e-4, abs=1e-3)
         assert sum(d["tokens"] for d in shown["decisions"]) == len(sentence)
@@ -81,21 +85,22 @@ def test_the_weights_of_the_decisions_sum_to_the_score(fitted):
             assert parts == pytest.approx(decision["score"], rel=1e-4, abs=1e-3)
             assert not any(each["name"].startswith("#") for each in decision["features"])
         assert json.loads(json.dumps(shown))["decisions"] == shown["decisions"]
-        assert "answer: " in as_text(shown)
+        assert "output: " in as_text(shown)
 
 
 def test_the_runner_up_of_a_greedy_search_has_the_next_best_score():
     model = Tagger(epochs=2, queue=1).fit(SMALL)
     for sentence in WORDS[:4]:
-        corpus = model._corpus(read_input([sentence]), None)
-        steps, x = Steps(model, False), input_of(corpus, 0)
-        state = steps.problem.initial(x)
-        chosen, _, _ = model._machine(False).decode(corpus, all_of(corpus), model.weights_)
+        corpus = model.task_.encode(model.task_.read_inputs([sentence]))
+        steps, x = Walk(model, corpus), input_of(corpus, 0)
+        state = steps.initial(x)
+        chosen, _, _ = model.engine(corpus).decode(corpus, all_of(corpus), model.weights_)
         for operator, decision in zip(
             chosen.tolist(), explained(model, sentence)["decisions"], strict=True
         ):
             scores = sorted(
-                (steps.score(x, state, (0, label)), label) for label in range(len(model.classes_))
+                (steps.step_score(x, state, (0, label)), label)
+                for label in range(len(model.classes_))
             )
             (second, label), (first, best) = scores[-2:]
             assert operator == [0, best]
@@ -104,23 +109,23 @@ def test_the_runner_up_of_a_greedy_search_has_the_next_best_score():
             assert decision["runner_up"]["score"] == pytest.approx(second)
             assert decision["margin"] == pytest.approx(first - second)
             assert decision["runner_up"]["lost"]["when"] == "at once"
-            state = steps.problem.apply(x, state, tuple(operator))
+            state = steps.apply(x, state, tuple(operator))
 
 
 def test_an_alternative_kept_to_the_end_is_as_far_behind_as_its_output():
     """Two words and a beam that holds everything: all outputs can be enumerated."""
-    model = Tagger(epochs=2, templates=["w[0]", "pos[0]", "label[-1]"], queue=beam(1000)).fit(SMALL)
+    model = Tagger(epochs=2, features=["w[0]", "pos[0]", "label[-1]"], queue=beam(1000)).fit(SMALL)
     sentence = WORDS[0][:2]
     shown = explained(model, sentence)
-    corpus = model._corpus(read_input([sentence]), None)
-    steps, x = Steps(model, False), input_of(corpus, 0)
+    corpus = model.task_.encode(model.task_.read_inputs([sentence]))
+    steps, x = Walk(model, corpus), input_of(corpus, 0)
     n = len(model.classes_)
-    start = steps.problem.initial(x)
+    start = steps.initial(x)
     totals = np.zeros((n, n))
     for a in range(n):
-        after = steps.problem.apply(x, start, (0, a))
+        after = steps.apply(x, start, (0, a))
         for b in range(n):
-            totals[a, b] = steps.score(x, start, (0, a)) + steps.score(x, after, (0, b))
+            totals[a, b] = steps.step_score(x, start, (0, a)) + steps.step_score(x, after, (0, b))
     best = np.unravel_index(totals.argmax(), totals.shape)
     others = np.delete(totals.max(axis=1), best[0])
     lost = shown["decisions"][0]["runner_up"]["lost"]
@@ -133,17 +138,17 @@ def test_names_found_by_trying_are_those_seen(fitted):
     if model.hash_bits:
         return
     keys, _ = stored_rows(model.weights_)
-    tried = Namer(model.encoder_).of_keys(keys)
+    tried = Namer(model.task_.encoder_).of_keys(keys)
     assert len(tried) > 0.3 * len(keys)
     seen = 0
     for sentence in sentences[:2]:
         data = read_input([sentence])
-        corpus = model._corpus(data, None)
-        steps, x = Steps(model, len(corpus.values) > 0), input_of(corpus, 0)
-        state = steps.problem.initial(x)
-        for key, _ in steps.problem.features(x, state, next(steps.problem.operators(x, state))):
+        corpus = model.task_.encode(data)
+        steps, x = Walk(model, corpus), input_of(corpus, 0)
+        state = steps.initial(x)
+        for key, _ in steps.reference.features(x, state, next(steps.operators(x, state))):
             if key in tried and "some words" not in tried[key]:
-                assert tried[key] == steps.namer.name(key, steps.origins)
+                assert tried[key] == steps.feature_name(key, x.items[:0])
                 seen += 1
     assert seen
 
@@ -151,7 +156,7 @@ def test_names_found_by_trying_are_those_seen(fitted):
 def test_the_top_features_are_those_of_the_largest_weights(fitted):
     model, sentences = fitted
     shown = inspected(model, features=3, data=sentences)
-    assert json.loads(json.dumps(shown))["labels"] == list(model.encoder_.labels)
+    assert json.loads(json.dumps(shown))["labels"] == list(model.task_.encoder_.labels)
     for label, some in shown["top"].items():
         weights = [weight for _, weight in some["for"]]
         assert weights == sorted(weights, reverse=True)
@@ -164,8 +169,8 @@ def test_the_top_features_are_those_of_the_largest_weights(fitted):
 
 
 def test_names_say_what_a_feature_is():
-    model = Tagger(epochs=2, templates=["w[0]", "w[-1]|pos[0]", "label[-1]", "bias"]).fit(SMALL)
-    names = set(Namer(model.encoder_).of_keys(stored_rows(model.weights_)[0]).values())
+    model = Tagger(epochs=2, features=["w[0]", "w[-1]|pos[0]", "label[-1]", "bias"]).fit(SMALL)
+    names = set(Namer(model.task_.encoder_).of_keys(stored_rows(model.weights_)[0]).values())
     assert {"bias", "w[0]=the", "label[-1]=B-NP"} <= names
     assert any(name.startswith("w[-1]=(1 before the beginning) | pos[0]=") for name in names)
     with_pairs = inspected(model, data=WORDS)
@@ -190,5 +195,5 @@ def test_the_commands(laso, tmp_path, monkeypatch):
     (record,) = map(
         json.loads, laso("explain", "train.laso", "--json", stdin=text).out.splitlines()
     )
-    assert [d["label"] for d in record["decisions"]] == record["answer"]
+    assert [d["label"] for d in record["decisions"]] == record["output"]
     assert record["tokens"] == ["The", "kettle", "boiled"]

@@ -7,8 +7,8 @@ import pytest
 
 from laso import BadData, Chunker, SearchFailed, Tagger, beam, exact, max_violation
 from laso.data import load_bundled
-from laso.dial import curve, plot
 from laso.model_file import stored_rows
+from laso.precision_recall import curve, plot
 from tests.test_confidence import LITTLE, SHORT, all_outputs, few_labels
 
 TRAIN, TEST = load_bundled()
@@ -16,7 +16,7 @@ TRAIN, TEST = load_bundled()
 
 @pytest.mark.parametrize("queue", [exact(), beam(1000)], ids=["exact", "beam"])
 def test_forced_answers_are_the_best_that_fit(queue):
-    model = Tagger(templates=LITTLE, queue=queue, epochs=2).fit(few_labels(TRAIN[:60]))
+    model = Tagger(features=LITTLE, queue=queue, epochs=2).fit(few_labels(TRAIN[:60]))
     labels = list(model.classes_)
     for sentence in SHORT[:2]:
         outputs = all_outputs(model, sentence)
@@ -44,7 +44,7 @@ def test_forced_chunks():
     assert found[5][0] != "I" or found[5] != "I-VP"
     (found,) = model.predict_forced([sentence], banned=[["NP"]])
     assert not any(tag.endswith("-NP") for tag in found)
-    most = model.facts_["longest"]["VP"]
+    most = model.task_.state_["longest"]["VP"]
     with pytest.raises(BadData, match=f"'VP' from 0 to {most + 1} .* at most {most} long"):
         model.predict_forced([sentence], known=[[("VP", 0, most + 1)]])
 
@@ -102,10 +102,10 @@ def test_a_bias_trades_precision_for_recall(model, tmp_path):
 
 
 def test_without_a_feature_that_is_always_there_is_no_bias():
-    model = Tagger(templates=["w[0]"], epochs=1).fit(TRAIN[:20])
+    model = Tagger(features=["w[0]"], epochs=1).fit(TRAIN[:20])
     with pytest.raises(ValueError, match="expected 'bias'"):
         model.biased({"O": 1.0})
-    always = Tagger(templates=["w[0]", "bias"], epochs=1, hash_bits=8).fit(TRAIN[:20])
+    always = Tagger(features=["w[0]", "bias"], epochs=1, hash_bits=8).fit(TRAIN[:20])
     all_outside = always.biased({"O": 1e6}).predict(TEST[:3])
     assert {tag for tags in all_outside for tag in tags} == {"O"}
 
@@ -128,12 +128,12 @@ def test_new_labels_words_and_lengths_are_learned_later(make):
     first += [[(w, p, t) for w, p, t in s if t[-2:] == "NP" or t == "O"] for s in TRAIN[:60]]
     first = [s for s in first if s]
     model = make().partial_fit(first)
-    known = list(model.encoder_.labels)
+    known = list(model.task_.encoder_.labels)
     keys, rows = stored_rows(model.weights_)
     before = dict(zip(keys.tolist(), model.weights_.v[rows].tolist(), strict=True))
     for _ in range(4):
         model.partial_fit(TRAIN[:150])
-    labels = list(model.encoder_.labels)
+    labels = list(model.task_.encoder_.labels)
     assert labels[: len(known)] == known
     assert len(labels) > len(known)
     assert list(model.classes_) == labels
@@ -144,7 +144,7 @@ def test_new_labels_words_and_lengths_are_learned_later(make):
 
 
 def test_new_labels_leave_old_weights_alone():
-    model = Tagger(templates=["w[0]"], queue=1, average=False)
+    model = Tagger(features=["w[0]"], queue=1, average=False)
     model.partial_fit([[("a", "X"), ("b", "Y")]] * 3)
     old = model.predict([["a", "b"]])
     model.partial_fit([[("c", "Z")]])

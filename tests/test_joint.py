@@ -23,9 +23,9 @@ from laso import (
     worst,
 )
 from laso.data import load_bundled, read_columns, write_columns
-from laso.features.layer_sets import rich_features
-from laso.features.layers import JointEncoder, layer_labels, row_labels
-from laso.tasks.joint import Layers, Pair
+from laso.tasks.joint.encoder import JointEncoder, layer_labels, row_labels
+from laso.tasks.joint.feature_sets import rich_features
+from laso.tasks.joint.problem import Layers, Pair
 
 LAYERS = ("pos", "chunk")
 SIMPLE = ["w[-1..1]", "w.suffix2[0]", "label[-1]", "pos[0]|chunk[0]", "pos[0]|chunk[0]|chunk[-1]"]
@@ -76,7 +76,7 @@ def test_features_on_all_layers_are_those_of_a_tagger_on_products(queue, strateg
     ).fit(data)
     # Sorted, these are in the order in which the joint search meets them: by group, then by label.
     joined = [[(w, f"{chunk}/{pos}") for w, pos, chunk in sentence] for sentence in data]
-    other = Tagger(templates=["w[-1..1]", "label[-1]"], update=rule, **given).fit(joined)
+    other = Tagger(features=["w[-1..1]", "label[-1]"], update=rule, **given).fit(joined)
     found = [[f"{chunk}/{pos}" for pos, chunk in tags] for tags in mine.predict(words(data))]
     wanted = other.predict(words(data))
     assert found == wanted
@@ -109,7 +109,7 @@ def test_constraints_within_and_between_layers_hold():
     allowed = {"NN": ["B-NP", "I-NP"], "DT": ["B-NP"]}
     kept = [s for s in data if all(tag not in allowed or c in allowed[tag] for _, tag, c in s)]
     model = tagger(
-        constraints={"chunk": "BIO"}, between={"pos": {"chunk": allowed}}, queue=2, epochs=1
+        constraints={"chunk": "BIO"}, pairs={"pos": {"chunk": allowed}}, queue=2, epochs=1
     ).fit(kept[:20])
     for tags in model.predict(words(data)):
         for (_, before), (pos, after) in zip([("", "O"), *tags], tags, strict=False):
@@ -125,7 +125,7 @@ def test_only_labels_seen_together_are_given_together(layers, tmp_path):
     data = [[(rng.choice("stuv"), *rng.choice(triples)) for _ in range(4)] for _ in range(30)]
     usual = {"layers": layers, "features": ["w[0]", "label[-1]"], "epochs": 1, "threads": 1}
     free = JointTagger(**usual).fit(data)
-    model = JointTagger(**usual, between="seen").fit(data)
+    model = JointTagger(**usual, pairs="observed").fit(data)
 
     def pairs(tokens):
         return {(i, j, t[i], t[j]) for t in tokens for i in range(3) for j in range(i)}
@@ -139,12 +139,12 @@ def test_only_labels_seen_together_are_given_together(layers, tmp_path):
 
 
 def test_labels_seen_together_later_may_be_given_together_from_then_on():
-    model = tagger(between="seen").partial_fit([[("a", "x", "O"), ("b", "y", "B-k")]])
-    assert model.facts_["between"] == {"pos": {"chunk": {"x": ["O"], "y": ["B-k"]}}}
+    model = tagger(pairs="observed").partial_fit([[("a", "x", "O"), ("b", "y", "B-k")]])
+    assert model.task_.state_["between"] == {"pos": {"chunk": {"x": ["O"], "y": ["B-k"]}}}
     with pytest.raises(BadData, match=r"token 1: found .* which the constraints forbid"):
         model.resume([[("a", "x", "B-k")]], epochs=9)
     model.partial_fit([[("a", "x", "B-k")]])
-    assert model.facts_["between"] == {"pos": {"chunk": {"x": ["B-k", "O"], "y": ["B-k"]}}}
+    assert model.task_.state_["between"] == {"pos": {"chunk": {"x": ["B-k", "O"], "y": ["B-k"]}}}
     for _ in range(9):
         model.partial_fit([[("a", "x", "B-k")]])
     assert model.predict([["a"]]) == [[("x", "B-k")]]
@@ -172,7 +172,7 @@ def test_data_that_break_constraints_are_refused_with_the_place():
             [[("a", "x", "B-NP"), ("b", "y", "I-VP"), ("c", "x", "B-VP")]]
         )
     with pytest.raises(BadData, match=r"token 2: found .*pos y.* which the constraints forbid"):
-        tagger(between={"pos": {"chunk": {"y": ["B-NP"]}}}).fit(
+        tagger(pairs={"pos": {"chunk": {"y": ["B-NP"]}}}).fit(
             [[("a", "x", "B-NP"), ("b", "y", "O")]]
         )
 
@@ -239,7 +239,7 @@ def test_a_saved_model_is_the_same_and_can_go_on(tmp_path):
     same = JointTagger.load(tmp_path / "model")
     assert same.get_params() == {**model.get_params(), "layers": list(LAYERS), "resources": []}
     assert same.predict(words(data)) == model.predict(words(data))
-    assert same.encoder_.of_layer == model.encoder_.of_layer
+    assert same.task_.encoder_.of_layer == model.task_.encoder_.of_layer
     on = same.resume(data, epochs=4)
     assert on.predict(words(data)) == tagger(epochs=4, **given).fit(data).predict(words(data))
     with pytest.raises(BadModel):

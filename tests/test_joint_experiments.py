@@ -13,7 +13,7 @@ from laso.experiments import corpus, ewt, joint, table2, table3, theorem4, updat
 from laso.experiments.measure import Processes, load
 from laso.experiments.report import SHOWN, judged
 from laso.experiments.runner import Lab, Request
-from laso.tasks.joint import Joint
+from laso.tasks.joint.problem import Joint
 
 MODULES = (table2, table3, updates, theorem4)
 
@@ -53,7 +53,7 @@ def asked(*rows, **given):
 def test_every_row_is_one_that_the_estimator_takes(module):
     for config in module.ROWS.values() if hasattr(module, "ROWS") else joint.LASO_A.values():
         made = worker.parameters({"epochs": 1, **config.settings})
-        module.EXPERIMENT.estimator()(**made)._check()
+        module.EXPERIMENT.estimator()(**made).validate()
 
 
 def test_a_row_of_table_3_is_decoded_with_every_beam_and_takes_the_choices_of_table_2(tmp_path):
@@ -103,8 +103,8 @@ def test_margins_by_factors_are_those_of_the_reference_engine():
     templates = ["w[-1..0]", "label[-1]", "pos[0]|chunk[0]", "pos[0]|chunk[0]|w[0]|chunk[-1]"]
     model = theorem4.tagger()(features=templates, update=alma(), queue=2, epochs=2)
     model.fit(sentences)
-    data, answers = model._read(sentences, None)
-    arrays = model._corpus(data, answers)
+    data, answers = model.task_.read(sentences, None)
+    arrays = model.task_.encode(data, answers)
     pairs = [(input_of(arrays, i), output_of(arrays, i)) for i in range(3)]
     names = as_names(model.weights_)
     weights = {

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from laso import BadModel, Chunker, Tagger, load_model, mixed
+from laso import BadModel, Chunker, Tagger, average_models, load_model
 from laso.cli import app
 from laso.data import load_bundled, write_columns
 from laso.experiments import mixtures
@@ -16,7 +16,7 @@ TRAIN, TEST = load_bundled()
 
 
 def tagger(**given):
-    return Tagger(**{"templates": ["w[-1..1]", "label[-1]"], "epochs": 2, "threads": 1, **given})
+    return Tagger(**{"features": ["w[-1..1]", "label[-1]"], "epochs": 2, "threads": 1, **given})
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def by_key(model):
 
 
 def test_every_weight_is_the_mean(models):
-    tables, found = [by_key(model) for model in models], by_key(mixed(models))
+    tables, found = [by_key(model) for model in models], by_key(average_models(models))
     assert set(found) == set().union(*tables)
     assert any(key not in tables[0] for key in found)
     nothing = np.zeros(len(models[0].classes_))
@@ -40,12 +40,12 @@ def test_every_weight_is_the_mean(models):
 
 
 def test_one_model_is_its_own_mixture(models):
-    assert mixed(models[:1]).predict(TEST) == models[0].predict(TEST)
+    assert average_models(models[:1]).predict(TEST) == models[0].predict(TEST)
 
 
 def test_the_models_stay_as_they_are_and_the_mixture_goes_into_a_file(models, tmp_path):
     before = [model.predict(TEST) for model in models]
-    found = mixed(models)
+    found = average_models(models)
     assert [model.predict(TEST) for model in models] == before
     found.save(tmp_path / "m.laso")
     assert load_model(tmp_path / "m.laso").predict(TEST) == found.predict(TEST)
@@ -56,16 +56,16 @@ def test_the_models_stay_as_they_are_and_the_mixture_goes_into_a_file(models, tm
 def test_features_of_tokens_and_hashed_ones():
     X = [[{t[0]: 1.0} for t in s] for s in TRAIN[:60]]
     y = [[t[2] for t in s] for s in TRAIN[:60]]
-    some = [tagger(templates=["label[-1]"], seed=seed).fit(X, y) for seed in (0, 1)]
-    assert mixed(some).score(X, y) > 0.8
+    some = [tagger(features=["label[-1]"], seed=seed).fit(X, y) for seed in (0, 1)]
+    assert average_models(some).score(X, y) > 0.8
     hashed = [tagger(hash_bits=14, seed=seed).fit(TRAIN) for seed in (0, 1)]
-    assert mixed(hashed).score(TEST) > 0.7
+    assert average_models(hashed).score(TEST) > 0.7
 
 
 @pytest.mark.parametrize(
     ("other", "what"),
     [
-        (lambda: tagger(templates=["w[0]"]).fit(TRAIN), "templates"),
+        (lambda: tagger(features=["w[0]"]).fit(TRAIN), "templates"),
         (lambda: tagger().fit(TRAIN[:100]), "labels"),
         (lambda: tagger().fit([*TRAIN[1:], TRAIN[0]]), "words"),
         (lambda: tagger(hash_bits=14).fit(TRAIN), "hash bits"),
@@ -74,12 +74,12 @@ def test_features_of_tokens_and_hashed_ones():
 )
 def test_models_of_another_kind_are_refused(models, other, what):
     with pytest.raises(BadModel, match=f"model 2 has other {what} than model 1, .* --refit"):
-        mixed([models[0], other()])
+        average_models([models[0], other()])
 
 
 def test_no_models():
     with pytest.raises(ValueError, match="found no models"):
-        mixed([])
+        average_models([])
 
 
 def test_the_command(models, tmp_path):
@@ -91,7 +91,7 @@ def test_the_command(models, tmp_path):
     assert "3 models mixed" in done.output
     write_columns(tmp_path / "test.txt", TEST)
     found = load_model(tmp_path / "all.laso")
-    assert found.predict(tmp_path / "test.txt") == mixed(models).predict(TEST)
+    assert found.predict(tmp_path / "test.txt") == average_models(models).predict(TEST)
 
 
 # The experiments
@@ -108,7 +108,7 @@ def test_each_size_is_tested_with_the_models_of_its_own(tmp_path):
 
     parts = mixtures.of_each_size(tested, made, tmp_path)["parts"]
     assert [part["models"] for part in parts] == [1, 2, 4, 8]
-    mixture = mixed(made.models[:4])
+    mixture = average_models(made.models[:4])
     assert parts[2] == tested(mixture, tmp_path) | {"models": 4}
     assert made.n_iter_ == 2
     assert made.save(tmp_path / "m.laso") == (tmp_path / "m.laso").stat().st_size

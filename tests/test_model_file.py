@@ -33,7 +33,7 @@ from laso.data import load_bundled
 from laso.engine import layout as at
 from laso.engine.machine import as_names, new_table
 from laso.engine.options import options_for, own_key
-from laso.estimators.storage import described_parameters
+from laso.estimators.serialization import described_parameters
 from laso.features import CHUNKING, default_templates
 from laso.model_file import (
     KNOWN,
@@ -50,7 +50,7 @@ from laso.model_file import (
     unpack_weights,
     write_file,
 )
-from laso.tasks.tagging import Tagging
+from laso.tasks.tagging.problem import Tagging
 
 TRAIN, TEST = load_bundled()
 FEW = TRAIN[:60]
@@ -59,12 +59,18 @@ WORDS = [[token[:2] for token in sentence] for sentence in TEST]
 
 @pytest.fixture(scope="module")
 def fitted():
-    return Tagger(templates=default_templates(("w", "pos")), queue=2, epochs=3).fit(TRAIN)
+    return Tagger(features=default_templates(("w", "pos")), queue=2, epochs=3).fit(TRAIN)
+
+
+def engine(model):
+    return model.engine_for(model.task_, model.task_.problem)
 
 
 def same_parameters(one, two):
     """Queues are functions made anew: what the engine makes of them must be the same."""
-    assert one._options() == two._options()
+    assert one.engine_for(one.task_, one.task_.problem) == two.engine_for(
+        two.task_, two.task_.problem
+    )
     a, b = described_parameters(one), described_parameters(two)
     assert a == b
 
@@ -94,9 +100,9 @@ def test_a_model_comes_back(fitted, tmp_path):
         {"queue": beam(2, key=own_key), "update": alma(alpha=0.8, weighting=worst)},
         {"queue": greedy(), "strategy": early, "constraints": "BIO", "held_out": 0.2},
         {"hash_bits": 12, "update": perceptron(margin=0.5), "average": False},
-        {"dtype": "float64", "columns": ["w", "tag"], "templates": ["w[0]", "near: tag[-1..1]"]},
+        {"dtype": "float64", "columns": ["w", "tag"], "features": ["w[0]", "near: tag[-1..1]"]},
         {"templates": "w[0]\nbias\nlabel[-1]", "seed": None, "threads": 1},
-        {"templates": ['w.test("é\\"")[0]', "w[0]"], "constraints": {"O": ["O"], None: ["O"]}},
+        {"features": ['w.test("é\\"")[0]', "w[0]"], "constraints": {"O": ["O"], None: ["O"]}},
     ],
 )
 def test_every_parameter_comes_back(parameters, tmp_path):
@@ -122,12 +128,12 @@ def test_features_and_matrices_come_back(tmp_path):
         tagger.save(tmp_path / "model")
         again = Tagger.load(tmp_path / "model")
         assert again.predict(X) == tagger.predict(X)
-        assert again.encoder_.width == tagger.encoder_.width
+        assert again.task_.encoder_.width == tagger.task_.encoder_.width
 
 
 def test_words_of_any_characters_come_back(tmp_path):
     words = ["", " ", "\n", "é", "漢", "\ud800", '"', "\0"]
-    tagger = Tagger(templates=["w[0]"], queue=1, epochs=3)
+    tagger = Tagger(features=["w[0]"], queue=1, epochs=3)
     tagger.fit([words], [[f"L{i}\n" for i in range(len(words))]])
     tagger.save(tmp_path / "model")
     assert Tagger.load(tmp_path / "model").predict([words]) == tagger.predict([words])
@@ -161,7 +167,7 @@ def test_a_model_is_much_smaller_than_its_table(fitted, tmp_path):
 @pytest.mark.parametrize("held_out", [None, 0.2])
 @pytest.mark.parametrize("average", [True, False])
 def test_training_goes_on_from_a_file_bit_by_bit(tmp_path, held_out, average):
-    tagger = Tagger(templates=CHUNKING, queue=2, held_out=held_out, average=average)
+    tagger = Tagger(features=CHUNKING, queue=2, held_out=held_out, average=average)
     whole = laso.Tagger(**tagger.get_params()).set_params(epochs=4).fit(FEW)
     part = tagger.set_params(epochs=2).fit(FEW)
     part.save(tmp_path / "state", training=True)
@@ -250,7 +256,7 @@ def refused(path, data):
 def small(tmp_path_factory):
     """The bytes of a small model with the state of its training."""
     path = tmp_path_factory.mktemp("models") / "model"
-    tagger = Tagger(templates=["w[0]", "w.lower[0]", "label[-1]"], queue=1, epochs=2)
+    tagger = Tagger(features=["w[0]", "w.lower[0]", "label[-1]"], queue=1, epochs=2)
     tagger.fit(FEW[:5]).save(path, training=True)
     return path.read_bytes()
 

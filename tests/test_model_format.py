@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from laso import BadModel, Tagger, load_model
-from laso.estimators import storage
+from laso.estimators import serialization
 from laso.model_file import _DIGEST, read_file
 
 ROOT = Path(__file__).parents[1]
@@ -24,8 +24,8 @@ Y = [["D", "N", "V"], ["D", "N", "V"], ["N", "V"]]
 
 def golden():
     """The model of the golden file; ``python -m tests.test_model_format`` writes it."""
-    tagger = Tagger(templates=["w[0]", "w.suffix2[0]", "label[-1]"], queue=2, epochs=3).fit(X, Y)
-    tagger.notes_["made"] = "for the test of the format"
+    tagger = Tagger(features=["w[0]", "w.suffix2[0]", "label[-1]"], queue=2, epochs=3).fit(X, Y)
+    tagger.metadata_["made"] = "for the test of the format"
     return tagger
 
 
@@ -72,7 +72,7 @@ def test_the_golden_file_is_read_by_hand_and_by_laso():
 def test_the_same_model_is_still_written_the_same():
     """All but the compressed bytes, which another zlib may make otherwise, and the version."""
     header, arrays = by_hand(GOLDEN.read_bytes())
-    now, tensors = storage.taken_apart(golden(), None, False)
+    now, tensors = serialization.packed_model(golden(), None, False)
     for name in ("digest", "format", "library", "arrays"):
         header.pop(name)
     assert json.loads(json.dumps(now)) == header
@@ -90,7 +90,7 @@ def test_files_of_older_and_newer_versions(tmp_path):
         path.write_bytes(with_header(GOLDEN.read_bytes(), header))
         return load_model(path)
 
-    assert loaded(lambda header: header.pop("notes")).notes_ == {}
+    assert loaded(lambda header: header.pop("notes")).metadata_ == {}
     assert loaded(lambda header: header.update(colour="red")).predict(X) == Y
     with pytest.raises(BadModel, match=r"format 2, expected 1 \(a later version"):
         loaded(lambda header: header.update(format=2))

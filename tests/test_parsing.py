@@ -18,7 +18,7 @@ from laso.engine.layout import Input
 from laso.engine.machine import Machine, all_of, averaged, new_table
 from laso.engine.options import options_for
 from laso.engine.passes import Plan, Training, train
-from laso.tasks.parsing import (
+from laso.tasks.parsing.problem import (
     LEFT,
     N_LABELS,
     NO_HEAD,

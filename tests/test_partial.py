@@ -12,9 +12,9 @@ from laso import BadData, Chunker, JointTagger, early, exact, max_violation, sta
 from laso.data import load_bundled
 from laso.engine.machine import as_names
 from laso.engine.reference import Reference, input_of, output_of
-from laso.estimators import store
+from laso.estimators import streaming
 from laso.features.schemes import SCHEMES, chunks_of, converted, read_partly
-from laso.tasks.chunking import Chunking
+from laso.tasks.chunking.problem import Chunking
 
 TRAIN, TEST = load_bundled()
 SMALL = TRAIN[:60]
@@ -36,10 +36,10 @@ def some(labels, every=3):
 def good_outputs(model, tags):
     """The segmentations that are y-good, step by step, of one sentence."""
     sentence = ["w"] * len(tags)
-    data, answers = model._read([sentence], [tags])
-    corpus = model._corpus(data, answers)
+    data, answers = model.task_.read([sentence], [tags])
+    corpus = model.task_.encode(data, answers)
     x, y = input_of(corpus, 0), output_of(corpus, 0)
-    problem = Reference(model._problem(False), len(model.encoder_.labels))
+    problem = Reference(model.task_.problem, len(model.task_.encoder_.labels))
     found = set()
 
     def go(state, path):
@@ -49,7 +49,7 @@ def good_outputs(model, tags):
         for group, label in problem.operators(x, state):
             row = np.array(state.row, np.int32)
             if problem.problem.is_good(x, y, row, group, label):
-                name = model.encoder_.labels[label]
+                name = model.task_.encoder_.labels[label]
                 begin = state.row[0]
                 after = problem.apply(x, state, (group, label))
                 go(after, (*path, (name, begin, begin + group)))
@@ -99,7 +99,7 @@ def test_the_good_outputs_are_the_completions(chunker, data):
     _, _, read_as = read_partly(partly, np.array([len(tags)]))
     if not any(hidden) or read_as != scheme:
         return  # few tags do not tell the scheme
-    assert good_outputs(model, partly) == completions(partly, scheme, model.encoder_.limit)
+    assert good_outputs(model, partly) == completions(partly, scheme, model.task_.encoder_.limit)
 
 
 @pytest.mark.parametrize("strategy", [max_violation, standard])
@@ -146,7 +146,7 @@ def test_tags_that_contradict_each_other_are_named():
 
 
 def test_unknown_tags_are_streamed_alike(tmp_path, monkeypatch):
-    monkeypatch.setattr(store, "SOME", 7)
+    monkeypatch.setattr(streaming, "SOME", 7)
     model = Chunker(features="paper", epochs=2, strategy=max_violation)
     wanted = as_names(model.fit(X, some(CHUNKS)).weights_)
     pairs = list(zip(X, some(CHUNKS), strict=True))
@@ -157,16 +157,16 @@ def test_unknown_tags_are_streamed_alike(tmp_path, monkeypatch):
 def test_all_known_is_as_if_none_were_missing():
     """One sentence with an unknown tag does not change what the others say."""
     model = Chunker(features="paper", epochs=2)
-    data, answers = model.fit(SMALL)._read(X, CHUNKS)
-    full = model._corpus(data, answers).outputs
+    data, answers = model.fit(SMALL).task_.read(X, CHUNKS)
+    full = model.task_.encode(data, answers).outputs
     tags = [list(tags) for tags in CHUNKS]
     tags[-1][0] = None  # type: ignore[call-overload]
-    _, partly = model._read(X, tags)
-    found = model._corpus(data, partly).outputs
+    _, partly = model.task_.read(X, tags)
+    found = model.task_.encode(data, partly).outputs
     last = len(CHUNKS[-1])
     assert np.array_equal(found[:-last], full[:-last])
     assert (found[-last:] < -1).all()
-    assert issubclass(model._problem(False), Chunking)
+    assert issubclass(model.task_.problem, Chunking)
 
 
 # --------------------------------------------------------------------------- several layers
@@ -216,6 +216,6 @@ def test_constraints_narrow_what_is_unknown():
 
 def test_constraints_between_layers_need_all_labels():
     between = {"pos": {"chunk": {"N": ["B-x"]}}}
-    model = JointTagger(**JOINT, between=between)
+    model = JointTagger(**JOINT, pairs=between)
     with pytest.raises(BadData, match="sentence 1, token 2: found None, expected a label of each"):
         model.fit([["a", "b"]], [[("N", "B-x"), (None, "O")]])

@@ -32,7 +32,7 @@ def test_no_sentences_and_sentences_without_words(make):
     model = make().fit([[], *SMALL, []])
     assert model.predict([]) == []
     assert model.predict([[], inputs(TEST)[0], []])[::2] == [[], []]
-    assert model.predict_confidence([[]])[0].answer == []
+    assert model.predict_confidence([[]])[0].output == []
     empty: list[Any] = [[], [[]], [[], []]]
     for nothing in empty:
         with pytest.raises(BadData, match="found no token"):

@@ -132,7 +132,9 @@ def test_pipelines():
     assert line.predict(WORDS) == alone.predict(features(WORDS))
 
 
-@pytest.mark.parametrize("estimator", [Tagger(epochs=3), Chunker(limit=4), CRF(c2=0.3)], ids=repr)
+@pytest.mark.parametrize(
+    "estimator", [Tagger(epochs=3), Chunker(max_chunk_length=4), CRF(c2=0.3)], ids=repr
+)
 def test_parameters_come_and_go(estimator):
     again = clone(estimator)
     assert again.get_params() == estimator.get_params()

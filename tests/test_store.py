@@ -8,7 +8,7 @@ import pytest
 from laso import BadData, Chunker, Tagger, exact
 from laso.data import load_bundled, write_columns
 from laso.engine.machine import as_names
-from laso.estimators import store
+from laso.estimators import streaming
 
 TRAIN, TEST = load_bundled()
 SMALL = TRAIN[:90]
@@ -24,7 +24,7 @@ def features(sentences, value):
 MODELS = {
     "tagger": (Tagger(epochs=2), SMALL),
     "constraints": (Tagger(epochs=2, constraints="BIO"), SMALL),
-    "exact": (Tagger(epochs=1, templates=["w[0]", "label[-1]"], queue=exact()), SMALL),
+    "exact": (Tagger(epochs=1, features=["w[0]", "label[-1]"], queue=exact()), SMALL),
     "chunker": (Chunker(epochs=2, features="paper"), SMALL),
     "features": (Tagger(epochs=2), features(SMALL, False)),
     "values": (Tagger(epochs=2), features(SMALL, True)),
@@ -34,21 +34,21 @@ MODELS = {
 
 @pytest.mark.parametrize(("model", "data"), MODELS.values(), ids=MODELS.keys())
 def test_a_stream_teaches_what_memory_teaches(model, data, tmp_path, monkeypatch):
-    monkeypatch.setattr(store, "SOME", 20)
+    monkeypatch.setattr(streaming, "SOME", 20)
     pairs = isinstance(data[0], tuple)
     X, y = ([x for x, _ in data], [y for _, y in data]) if pairs else (data, None)
     wanted = as_names(model.fit(X, y).weights_)
-    history, labels = model.n_iter_, list(model.encoder_.labels)
+    history, labels = model.n_iter_, list(model.task_.encoder_.labels)
     model.fit_stream(lambda: iter(data), store=tmp_path / "store")
     assert as_names(model.weights_) == wanted
-    assert (model.n_iter_, list(model.encoder_.labels)) == (history, labels)
+    assert (model.n_iter_, list(model.task_.encoder_.labels)) == (history, labels)
     again = model.predict(X)
     model.save(tmp_path / "model")
     assert type(model).load(tmp_path / "model").predict(X) == again
 
 
 def test_a_file_is_streamed_and_scored_on_other_data(tmp_path, monkeypatch):
-    monkeypatch.setattr(store, "SOME", 7)
+    monkeypatch.setattr(streaming, "SOME", 7)
     write_columns(tmp_path / "train.txt", SMALL)
     seen: list[Any] = []
     model = Tagger(epochs=3, patience=2)
@@ -69,7 +69,7 @@ def test_what_a_stream_cannot_do(tmp_path):
 
 
 def test_few_sentences_are_in_memory_at_a_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(store, "SOME", 10)
+    monkeypatch.setattr(streaming, "SOME", 10)
     alive = set()
 
     class Counted(list):  # type: ignore[type-arg]

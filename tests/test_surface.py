@@ -6,10 +6,12 @@ import pytest
 
 from laso import Chunker, JointTagger, Tagger, load_model, max_violation
 from laso.data import load_bundled, write_columns
-from laso.dial import curve
 from laso.engine.machine import as_names
-from laso.estimators import Checkpoint, store
-from laso.explanation import as_html, as_text, explained, inspected
+from laso.estimators import Checkpoint, streaming
+from laso.estimators.explain import explained
+from laso.estimators.inspection import inspected
+from laso.estimators.render import as_html, as_text
+from laso.precision_recall import curve
 from tests.interruption import StopAfter
 
 TRAIN, TEST = load_bundled()
@@ -92,7 +94,7 @@ def test_confidence_and_calibration(fitted):
     for found, answer in zip(
         model.predict_confidence(case.inputs(TEST[:5])), model.predict(TEST[:5]), strict=True
     ):
-        assert found.answer == answer
+        assert found.output == answer
         assert 0 < found.probability <= 1
         assert found.parts[0].start == 0
         assert found.parts[-1].end == len(answer)
@@ -174,7 +176,7 @@ def test_later_data_and_labels(case):
 
 
 def test_streams_and_files(case, tmp_path, monkeypatch):
-    monkeypatch.setattr(store, "SOME", 17)
+    monkeypatch.setattr(streaming, "SOME", 17)
     memory = case.new(patience=5).fit(SMALL, dev=TEST[:20])
     streamed = case.new(patience=5)
     streamed.fit_stream(lambda: iter(SMALL), store=tmp_path / "store", dev=TEST[:20])
@@ -218,7 +220,7 @@ def test_inspected_and_explained(fitted):
     assert all(some["for"] for label, some in table["top"].items() if label == case.bias)
     sentence = case.inputs(TEST[:1])[0][:4]
     found = explained(model, sentence)
-    assert found["answer"] == model.predict_single(sentence)
+    assert found["output"] == model.predict_single(sentence)
     for decision in found["decisions"]:
         assert decision["features"]
         assert decision["runner_up"]

@@ -38,11 +38,12 @@ from laso.engine.machine import as_names
 from laso.engine.passes import Report
 from laso.engine.reference import Reference, input_of, output_of
 from laso.errors import BadData, BadTemplate, MissingData
-from laso.estimators import quality
 from laso.features import CHUNKING
 from laso.features.inputs import Columns, Factor, read_input
 from laso.metrics import accuracy, chunk_scores
-from laso.tasks.tagging import Tagging, WeightedTagging
+from laso.tasks.constraints import table
+from laso.tasks.tagging.problem import Tagging, WeightedTagging
+from laso.tasks.tagging.task import labelling_score
 from tests.interruption import StopAfter
 from tests.spaces import quick
 
@@ -54,7 +55,7 @@ FEW = TRAIN[:60]
 
 @pytest.fixture(scope="module")
 def fitted():
-    return Tagger(templates=CHUNKING, queue=3, epochs=4, threads=1).fit(TRAIN)
+    return Tagger(features=CHUNKING, queue=3, epochs=4, threads=1).fit(TRAIN)
 
 
 def weights(tagger):
@@ -141,7 +142,7 @@ def test_learning_and_prediction_are_those_of_the_reference_engine(queue, update
     """Two epochs in the order of the data, then three sentences, with exact arithmetic."""
     few = [sentence[:7] for sentence in TRAIN[:8]]
     tagger = Tagger(
-        templates=["w[0]", "w.suffix2[-1]|pos[0]", "label[-2]|label[-1]", "label[-1]|pos[0]"],
+        features=["w[0]", "w.suffix2[-1]|pos[0]", "label[-2]|label[-1]", "label[-1]|pos[0]"],
         queue=queue,
         update=update,
         constraints=constraints,
@@ -151,8 +152,8 @@ def test_learning_and_prediction_are_those_of_the_reference_engine(queue, update
         strategy=early,
     ).fit(few)
     data = read_input(few)
-    numbers = np.array([tagger.encoder_.labels.index(t[2]) for s in few for t in s])
-    corpus = tagger.encoder_.corpus(data.split()[0], numbers)  # type: ignore[union-attr]
+    numbers = np.array([tagger.task_.encoder_.labels.index(t[2]) for s in few for t in s])
+    corpus = tagger.task_.encoder_.dataset(data.split()[0], numbers)  # type: ignore[union-attr]
     problem = Reference(Tagging, len(tagger.classes_))
     make = beam(queue) if isinstance(queue, int) else queue
     w = update.start()
@@ -177,7 +178,7 @@ def test_numeric_features_are_learned_as_the_reference_engine_learns_them():
     tagger = Tagger(queue=2, epochs=3, seed=None).fit(X, y)
     data = read_input(X)
     numbers = np.array(["AB".index(label) for s in y for label in s])
-    corpus = tagger.encoder_.corpus(data, numbers)
+    corpus = tagger.task_.encoder_.dataset(data, numbers)
     problem, update = Reference(WeightedTagging, 2), perceptron()
     w = update.start()
     for i in list(range(len(X))) * tagger.n_iter_:
@@ -211,15 +212,15 @@ def test_dicts_lists_and_templates_that_say_the_same_learn_the_same():
     y = [[token[2] for token in sentence] for sentence in FEW]
     settings: dict[str, Any] = {"queue": 2, "epochs": 3}
     labels = ["label[-1]"]
-    dicts = Tagger(templates=labels, **settings).fit(as_dicts(FEW), y)
-    lists = Tagger(templates=labels, **settings).fit(as_lists(FEW), y)
+    dicts = Tagger(features=labels, **settings).fit(as_dicts(FEW), y)
+    lists = Tagger(features=labels, **settings).fit(as_lists(FEW), y)
     assert weights(dicts) == weights(lists)
     found = dicts.predict(as_dicts(TEST))
     assert found == lists.predict(as_lists(TEST))
     texts = ["w[0]", "pos[0]", 'w.test("^(?!$)")[0]', "label[-1]"]
-    columns = Tagger(templates=texts, **settings).fit(FEW)
+    columns = Tagger(features=texts, **settings).fit(FEW)
     without = [[{"w": w, "pos": p, "bias": True} for w, p, _ in s] for s in FEW]
-    same = Tagger(templates=labels, **settings).fit(without, y)
+    same = Tagger(features=labels, **settings).fit(without, y)
     assert Counter(weights(same).values()) == Counter(weights(columns).values())
 
 
@@ -238,9 +239,9 @@ def test_matrices_dense_and_sparse_learn_the_same():
 def test_counts_met_first_in_prediction_are_counted():
     """A model of plain features, then a feature twice as strong: its scores are its own."""
     X = [[["a"], ["b"], ["a", "b"]]]
-    tagger = Tagger(templates=["bias"], queue=1, epochs=1, average=False).fit(X, [["A", "B", "B"]])
+    tagger = Tagger(features=["bias"], queue=1, epochs=1, average=False).fit(X, [["A", "B", "B"]])
     for a, b in ((1.0, 5.0), (5.0, 1.0)):
-        corpus = tagger.encoder_.corpus(read_input([[{"a": a, "b": b}]]))
+        corpus = tagger.task_.encoder_.dataset(read_input([[{"a": a, "b": b}]]))
         problem = Reference(WeightedTagging, 2)
         node = search(problem, input_of(corpus, 0), Linear(weights(tagger)), greedy())
         assert node is not None
@@ -261,11 +262,11 @@ def test_words_alone():
 
 
 def test_named_columns():
-    tagger = Tagger(templates=["form[0]", "tag[0]", "1[1]"], columns=["form", "tag"], epochs=1)
+    tagger = Tagger(features=["form[0]", "tag[0]", "1[1]"], columns=["form", "tag"], epochs=1)
     tagger.fit(FEW)
-    assert [view.column for view in tagger.encoder_.views.values()] == [0, 1]
+    assert [view.column for view in tagger.task_.encoder_.views.values()] == [0, 1]
     with pytest.raises(BadTemplate, match="found the column 'w', expected one of form, tag"):
-        tagger.set_params(templates=["w[0]"]).fit(FEW)
+        tagger.set_params(features=["w[0]"]).fit(FEW)
     with pytest.raises(NotFittedError):
         tagger.predict(WORDS)
 
@@ -281,7 +282,7 @@ def hidden():
 
 def test_the_labels_known_are_enough_to_learn_from(hidden):
     tagger = Tagger(
-        templates=CHUNKING,
+        features=CHUNKING,
         queue=3,
         epochs=3,
         constraints="BIO",
@@ -305,14 +306,14 @@ def test_few_unknown_labels_for_the_papers_strategy_many_for_others(hidden):
         [(w, p, None if j == i % 5 else tag) for j, (w, p, tag) in enumerate(sentence)]
         for i, sentence in enumerate(TRAIN)
     ]
-    tagger = Tagger(templates=CHUNKING, queue=2, epochs=2, constraints="BIO").fit(one)
+    tagger = Tagger(features=CHUNKING, queue=2, epochs=2, constraints="BIO").fit(one)
     assert tagger.score(TEST) > 0.6
     with pytest.raises(ValueError, match=r"sentence \d+: \d+ labels before a known one"):
         clone(tagger).fit(hidden)
 
 
 def test_one_sentence_with_nothing_known_changes_nothing():
-    tagger = Tagger(templates=["w[0]"], epochs=1).fit([[("a", "X")], [("b", None)]])
+    tagger = Tagger(features=["w[0]"], epochs=1).fit([[("a", "X")], [("b", None)]])
     assert weights(tagger) == {}
     assert tagger.predict([["a"]]) == [["X"]]
 
@@ -364,7 +365,7 @@ def test_no_output_breaks_the_constraints(train, test, data):
     y = [as_iobes([label for _, label in sentence]) for sentence in train]
     words = [[word for word, _ in sentence] for sentence in train]
     tagger = Tagger(constraints="IOBES", **settings).fit(words, y)
-    constraints = tagger.encoder_.constraints
+    constraints = tagger.task_.encoder_.constraints
     assert constraints is not None
     for x in X:
         if not constraints.possible(len(x)):
@@ -382,7 +383,7 @@ def test_no_output_breaks_a_table(data):
     names = ["a", "b", "c"]
     following = st.lists(st.sampled_from([*names, None]), max_size=3)
     given_table = data.draw(st.dictionaries(st.sampled_from([*names, None]), following))
-    tagger = Tagger(templates=["w[0]"], queue=1, epochs=1, constraints=given_table)
+    tagger = Tagger(features=["w[0]"], queue=1, epochs=1, constraints=given_table)
     X = [["x"] * n for n in range(1, 6)]
     try:
         tagger.fit([["x"]] * 3, [["a"], ["b"], ["c"]])
@@ -390,9 +391,9 @@ def test_no_output_breaks_a_table(data):
         tagger.constraints = None
         tagger.fit([["x"]] * 3, [["a"], ["b"], ["c"]])
         tagger.constraints = given_table
-        tagger.encoder_.constraints = tagger._constraints(names)
-        tagger.encoder_._specs.clear()
-    constraints = tagger.encoder_.constraints
+        tagger.task_.encoder_.constraints = table(names, given_table)
+        tagger.task_.encoder_._specs.clear()
+    constraints = tagger.task_.encoder_.constraints
     assert constraints is not None
     ends = any(None in after for after in given_table.values())
     for x in X:
@@ -418,7 +419,7 @@ def test_labels_of_learning_must_keep_the_constraints():
 
 def test_held_out_scores_and_the_best_epoch():
     reports: list[Report] = []
-    tagger = Tagger(templates=CHUNKING, queue=2, epochs=6, held_out=0.25)
+    tagger = Tagger(features=CHUNKING, queue=2, epochs=6, held_out=0.25)
     tagger.fit(TRAIN, progress=reports.append)
     assert len(tagger.scores_) == tagger.n_iter_ == 6
     assert tagger.best_epoch_ == 1 + int(np.argmax(tagger.scores_))
@@ -429,13 +430,13 @@ def test_held_out_scores_and_the_best_epoch():
 
 
 def test_early_stop():
-    tagger = Tagger(templates=["w[0]"], queue=1, epochs=50, held_out=0.3, patience=2).fit(FEW)
+    tagger = Tagger(features=["w[0]"], queue=1, epochs=50, held_out=0.3, patience=2).fit(FEW)
     assert tagger.n_iter_ == tagger.best_epoch_ + 2 < 50
     assert tagger.resume(FEW, epochs=50).n_iter_ == tagger.best_epoch_ + 2
 
 
 def test_a_development_set_of_ones_own_may_have_labels_never_seen():
-    tagger = Tagger(templates=CHUNKING, queue=2, epochs=2)
+    tagger = Tagger(features=CHUNKING, queue=2, epochs=2)
     strange: list[Any] = [[("the", "DT", "B-NEW")], *TEST]
     tagger.fit(TRAIN, dev=strange)
     assert tagger.scores_[tagger.best_epoch_ - 1] == tagger.score(strange)
@@ -445,13 +446,13 @@ def test_a_development_set_of_ones_own_may_have_labels_never_seen():
 
 @pytest.mark.parametrize("average", [True, False])
 def test_held_out_scores_are_those_of_the_weights_kept(average):
-    tagger = Tagger(templates=CHUNKING, queue=1, epochs=3, average=average)
+    tagger = Tagger(features=CHUNKING, queue=1, epochs=3, average=average)
     tagger.fit(FEW, dev=TEST)
     assert max(tagger.scores_) == tagger.score(TEST)
 
 
 def test_without_averaging_the_last_weights_count():
-    tagger = Tagger(templates=["w[0]"], queue=1, epochs=2, average=False).fit(FEW)
+    tagger = Tagger(features=["w[0]"], queue=1, epochs=2, average=False).fit(FEW)
     assert tagger.training_ is not None
     last = as_names(tagger.training_.table)
     assert weights(tagger) == last
@@ -460,7 +461,7 @@ def test_without_averaging_the_last_weights_count():
 
 @pytest.mark.parametrize("reports", [1, 3, 4])
 def test_an_interruption_keeps_what_was_learned(reports):
-    tagger = Tagger(templates=CHUNKING, queue=2, epochs=9)
+    tagger = Tagger(features=CHUNKING, queue=2, epochs=9)
     tagger.fit(TRAIN, progress=StopAfter(reports))
     assert tagger.interrupted_
     assert tagger.n_iter_ < 4
@@ -473,7 +474,7 @@ def test_an_interruption_keeps_what_was_learned(reports):
 @pytest.mark.parametrize("reports", [1, 2, 3, 4, 5])
 def test_an_interruption_with_a_held_out_score_keeps_the_best_until_then(reports):
     """Of three reports an epoch the last comes with the score, and may be interrupted too."""
-    tagger = Tagger(templates=CHUNKING, queue=1, epochs=9)
+    tagger = Tagger(features=CHUNKING, queue=1, epochs=9)
     tagger.fit(FEW, dev=TEST, progress=StopAfter(reports))
     assert tagger.interrupted_
     expected = max(tagger.scores_) if tagger.scores_ else None
@@ -482,7 +483,7 @@ def test_an_interruption_with_a_held_out_score_keeps_the_best_until_then(reports
 
 
 def test_an_interruption_before_the_first_score_keeps_the_last_weights_if_asked():
-    tagger = Tagger(templates=CHUNKING, queue=1, epochs=9, average=False)
+    tagger = Tagger(features=CHUNKING, queue=1, epochs=9, average=False)
     tagger.fit(TRAIN, dev=TEST, progress=StopAfter(1))
     assert tagger.interrupted_
     assert not tagger.scores_
@@ -493,7 +494,7 @@ def test_an_interruption_before_the_first_score_keeps_the_last_weights_if_asked(
 @pytest.mark.parametrize("held_out", [None, 0.2])
 @pytest.mark.parametrize("update", [perceptron(), alma()])
 def test_going_on_is_bit_identical(held_out, update):
-    tagger = Tagger(templates=CHUNKING, queue=2, epochs=5, held_out=held_out, update=update)
+    tagger = Tagger(features=CHUNKING, queue=2, epochs=5, held_out=held_out, update=update)
     whole = clone(tagger).fit(FEW)
     parts = clone(tagger).set_params(epochs=2).fit(FEW)
     parts.resume(FEW, epochs=3).resume(FEW, epochs=5)
@@ -507,7 +508,7 @@ def test_going_on_is_bit_identical(held_out, update):
 
 
 def test_resume_wants_the_same_data():
-    tagger = Tagger(templates=["w[0]"], queue=1, epochs=1).fit(FEW)
+    tagger = Tagger(features=["w[0]"], queue=1, epochs=1).fit(FEW)
     with pytest.raises(ValueError, match="resume needs the data of fit"):
         tagger.resume(FEW[:-1], epochs=2)
     with pytest.raises(NotFittedError):
@@ -516,7 +517,7 @@ def test_resume_wants_the_same_data():
 
 def test_passes_one_by_one():
     """The same data over and over is the same as epochs; new words are learned on the way."""
-    tagger = Tagger(templates=CHUNKING, queue=2, epochs=3)
+    tagger = Tagger(features=CHUNKING, queue=2, epochs=3)
     parts = clone(tagger)
     for _ in range(3):
         parts.partial_fit(FEW)
@@ -534,7 +535,7 @@ def test_passes_one_by_one():
 
 
 def test_learning_ends_when_nothing_is_left_to_learn():
-    tagger = Tagger(templates=["w[0]"], queue=1, epochs=20).fit([[("a", "X"), ("b", "Y")]])
+    tagger = Tagger(features=["w[0]"], queue=1, epochs=20).fit([[("a", "X"), ("b", "Y")]])
     assert tagger.converged_
     assert tagger.n_iter_ < 20
     assert tagger.resume([[("a", "X"), ("b", "Y")]], epochs=30).n_iter_ == tagger.n_iter_
@@ -554,7 +555,7 @@ def test_rows_that_are_all_zero_are_left_out(fitted):
 
 
 def test_hashing_bounds_the_rows():
-    tagger = Tagger(templates=CHUNKING, queue=1, epochs=2, hash_bits=8).fit(TRAIN)
+    tagger = Tagger(features=CHUNKING, queue=1, epochs=2, hash_bits=8).fit(TRAIN)
     assert tagger.size_.features <= 256
     assert {key for key, _ in weights(tagger)} <= set(range(256))
     assert tagger.score(TEST) > 0.4
@@ -577,7 +578,7 @@ def test_parameters_are_stored_as_given_and_cloned():
     copy = clone(tagger)
     assert copy.get_params().keys() == tagger.get_params().keys()
     assert copy.update == tagger.update
-    assert copy.templates == tagger.templates
+    assert copy.features == tagger.features
     assert not hasattr(copy, "weights_")
     before = dict(tagger.get_params())
     tagger.set_params(constraints=None).fit(FEW)
@@ -587,9 +588,9 @@ def test_parameters_are_stored_as_given_and_cloned():
 def test_a_grid_search_picks_a_parameter():
     y = [[token[2] for token in sentence] for sentence in FEW]
     X = [[token[:2] for token in sentence] for sentence in FEW]
-    grid = {"templates": [["bias"], ["pos[0]", "w[0]"]]}
+    grid = {"features": [["bias"], ["pos[0]", "w[0]"]]}
     found = GridSearchCV(Tagger(queue=1, epochs=2), grid, cv=2).fit(X, y)
-    assert found.best_params_ == {"templates": ["pos[0]", "w[0]"]}
+    assert found.best_params_ == {"features": ["pos[0]", "w[0]"]}
 
 
 def test_a_fitted_tagger_can_be_pickled(fitted):
@@ -657,7 +658,7 @@ def test_importing_laso_is_light_and_finds_the_tagger():
 
 
 def test_a_model_loaded_answers_without_numba(tmp_path):
-    tagger = Tagger(templates=["w[0]"]).fit([["a", "b"]], [["X", "Y"]])
+    tagger = Tagger(features=["w[0]"]).fit([["a", "b"]], [["X", "Y"]])
     tagger.save(tmp_path / "model.laso")  # and what it needs is compiled now
     code = (
         "import sys, laso; print(laso.Tagger.load(sys.argv[1]).predict([['b', 'a']]),"
@@ -677,12 +678,12 @@ def test_a_model_loaded_answers_without_numba(tmp_path):
 
 def test_the_score_follows_the_labels():
     bio = [["B-X", "I-X", "O"]]
-    assert quality(bio, [["B-X", "I-X", "B-X"]]) == pytest.approx(2 / 3)
+    assert labelling_score(bio, [["B-X", "I-X", "B-X"]]) == pytest.approx(2 / 3)
     iobes = [["B-X", "E-X", "S-X"]]
-    assert quality(iobes, [["B-X", "E-X", "O"]]) == pytest.approx(2 / 3)
-    assert quality([["A", "B"]], [["A", "A"]]) == 0.5
-    assert quality([["O", "O"]], [["O", "O"]]) == 1.0
-    assert quality([["B-X", None]], [["B-X", "O"]]) == 1.0
+    assert labelling_score(iobes, [["B-X", "E-X", "O"]]) == pytest.approx(2 / 3)
+    assert labelling_score([["A", "B"]], [["A", "A"]]) == 0.5
+    assert labelling_score([["O", "O"]], [["O", "O"]]) == 1.0
+    assert labelling_score([["B-X", None]], [["B-X", "O"]]) == 1.0
 
 
 # CoNLL-2000
@@ -693,26 +694,26 @@ def test_the_chunking_task_of_conll_2000():
         folder = find_corpus("conll2000")
     except MissingData as error:
         pytest.skip(str(error))
-    tagger = Tagger(templates=CHUNKING, queue=greedy(), epochs=5, seed=1).fit(folder / "train.txt")
+    tagger = Tagger(features=CHUNKING, queue=greedy(), epochs=5, seed=1).fit(folder / "train.txt")
     assert tagger.score(folder / "test.txt") >= 0.93
 
 
 @settings(quick, max_examples=5)
 @given(st.integers(0, 10**6))
 def test_a_run_is_a_function_of_data_and_seed(seed):
-    one, two = (Tagger(templates=["w[0]"], queue=1, epochs=1, seed=seed).fit(FEW) for _ in "ab")
+    one, two = (Tagger(features=["w[0]"], queue=1, epochs=1, seed=seed).fit(FEW) for _ in "ab")
     assert weights(one) == weights(two)
 
 
 def test_what_is_learned_does_not_depend_on_the_hash_seed(tmp_path):
     code = (
         "from laso import Tagger; from laso.data import load_bundled; import sys;"
-        "t = Tagger(templates=['w[0]', 'w.lower[0]', 'label[-1]'], queue=1, epochs=1);"
+        "t = Tagger(features=['w[0]', 'w.lower[0]', 'label[-1]'], queue=1, epochs=1);"
         "t.fit(load_bundled()[0][:60]).save(sys.argv[1])"
     )
     there, here = tmp_path / "there", tmp_path / "here"
     env = {**os.environ, "PYTHONHASHSEED": "1"}
     subprocess.run([sys.executable, "-c", code, str(there)], env=env, check=True)
     texts = ["w[0]", "w.lower[0]", "label[-1]"]
-    Tagger(templates=texts, queue=1, epochs=1).fit(FEW).save(here)
+    Tagger(features=texts, queue=1, epochs=1).fit(FEW).save(here)
     assert there.read_bytes() == here.read_bytes()

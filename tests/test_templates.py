@@ -20,7 +20,7 @@ from laso.features import (
 )
 from laso.features.base import PLAIN, base_function, computed
 from laso.features.templates import FURTHEST, _translated
-from laso.tasks.tagging import AFTER, BEFORE, UNKNOWN
+from laso.features.windows import AFTER, BEFORE, UNKNOWN
 from tests.spaces import quick
 
 

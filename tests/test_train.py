@@ -80,7 +80,7 @@ def test_refit_learns_from_all_as_long_as_was_chosen(laso, folder):
     result = json.loads(laso("train", "train.txt", "--task", "tag", "--refit", "--json").out)
     model = Tagger.load("train.laso")
     assert result["refit"]
-    assert model.n_iter_ == model.notes_["chosen"]["epoch"]
+    assert model.n_iter_ == model.metadata_["chosen"]["epoch"]
     again = Tagger(epochs=model.n_iter_).fit(SMALL)
     assert again.predict(TEST[:20]) == model.predict(TEST[:20])
 
@@ -257,7 +257,7 @@ def test_a_file_says_what_options_say_and_the_model_remembers(laso, folder):
     assert (result["epochs"], result["held out"], result["inputs"]) == (1, 12, ["1"])
     model = Tagger.load("train.laso")
     assert (model.queue, model.update) == (1, alma(alpha=0.8))
-    remembered = model.notes_["configuration"]
+    remembered = model.metadata_["configuration"]
     assert remembered["set"] == {"queue": 1, "update": "alma(alpha=0.8)"}
     assert (remembered["label"], remembered["epochs"]) == (["2"], 1)
 
@@ -284,8 +284,8 @@ def test_templates_of_a_file_and_named_columns(laso, folder):
     shown = laso("train", "train.txt", *options, "--templates", "t.txt", *FAST)
     assert (shown.code, shown.err) == (0, "")
     model = Tagger.load("train.laso")
-    assert model.templates == ["word[0]", "label[-1]"]
-    assert model.encoder_.names == ("word",)
+    assert model.features == ["word[0]", "label[-1]"]
+    assert model.task_.encoder_.names == ("word",)
     scores = json.loads(laso("eval", "train.laso", "test.txt", "--json").out)
     assert "NN" in scores["labels"]  # the same columns, by number
     assert laso("tag", "train.laso", stdin="The\nkettle\n").out.split()[::2] == ["The", "kettle"]
@@ -394,7 +394,9 @@ def test_labels_may_be_missing(laso, folder, task):
     result = json.loads(shown.out)
     assert result["task"] == task
     assert result["evaluation"]["accuracy"] > 50
-    assert load_model("some.laso").notes_["configuration"]["set"] == {"strategy": "max_violation"}
+    assert load_model("some.laso").metadata_["configuration"]["set"] == {
+        "strategy": "max_violation"
+    }
 
 
 def test_messages_name_what_is_wrong_in_plain_words(laso, folder):
@@ -440,7 +442,7 @@ def test_a_killed_stream_goes_on_to_the_same_model(laso, folder):
 
 
 def test_errors_of_a_stream_name_file_and_line(laso, folder, monkeypatch):
-    monkeypatch.setattr("laso.estimators.store.SOME", 2)
+    monkeypatch.setattr("laso.estimators.streaming.SOME", 2)
     assert laso("train", "-", "--store", "encoded").code == 2
     write_columns("odd.txt", [*SMALL[:3], [("a", "b", "X-y")]])
     line = sum(len(s) + 1 for s in SMALL[:3]) + 1

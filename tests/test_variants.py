@@ -9,7 +9,7 @@ import pytest
 import laso
 from laso.experiments import additions, margins, table1, worker
 from laso.experiments.runner import experiment
-from laso.features import segments
+from laso.tasks.chunking import feature_sets
 
 ROOT = Path(__file__).parents[1]
 
@@ -21,7 +21,7 @@ def test_rows_can_be_named_one_by_one(name):
 
 def test_every_variant_of_the_margins_is_one_that_the_estimator_takes():
     for config in margins.ROWS.values():
-        table1.chunker()(**worker.parameters({**config.settings, "epochs": 1}))._check()
+        table1.chunker()(**worker.parameters({**config.settings, "epochs": 1})).validate()
     both = [margins.ROWS[name].settings for name in ("ALMA", "perceptron")]
     for row, settings in zip(("LaSOa_5", "LaSOp_5"), both, strict=True):
         assert settings == table1.ROWS[row].settings
@@ -49,7 +49,7 @@ def test_the_report_on_margins_has_a_line_for_each_variant(tmp_path):
 
 def test_each_addition_is_left_out_by_one_variant():
     rich = additions.templates(additions.RICH, ["clusters"])
-    kinds = segments.additions(additions.NAMES)
+    kinds = feature_sets.additions(additions.NAMES)
     assert list(additions.ROWS) == ["paper", "rich", *(f"rich without {kind}" for kind in kinds)]
     missing = [
         [one for one in rich if one not in additions.templates(row, ["clusters"])]
@@ -61,7 +61,7 @@ def test_each_addition_is_left_out_by_one_variant():
         given = worker.parameters({**config.settings, "epochs": 1})
         model = additions.made(**given, features="rich", resources=())
         assert model.features == additions.templates(row, ())
-        model._check()
+        model.validate()
 
 
 def test_what_is_published_is_made_by_commands_that_exist(tmp_path):

@@ -147,7 +147,7 @@ _LATER = {
         "JointTagger",
         "SearchEstimator",
         "Tagger",
-    "Task",
+        "Task",
         "average_models",
         "load_model",
     ),

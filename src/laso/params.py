@@ -23,7 +23,7 @@ class Estimator:
         for above in cls.__mro__:
             if "__init__" not in vars(above):
                 continue
-            given = inspect.signature(above.__init__).parameters.values()
+            given = inspect.signature(vars(above)["__init__"]).parameters.values()
             kinds = {each.kind for each in given}
             for each in given:
                 own = each.kind is each.KEYWORD_ONLY or not found

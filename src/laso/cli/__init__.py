@@ -20,7 +20,7 @@ from laso import (
     Unreachable,
     __version__,
 )
-from laso.cli import data, demo, evaluate, inspect, mix, reproduce, tag, train, warmup
+from laso.cli import average, data, demo, evaluate, inspect, reproduce, tag, train, warmup
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, add_completion=False)
 
@@ -48,7 +48,7 @@ app.command("inspect", epilog="Example: laso inspect chunks.laso --html")(inspec
 app.command("explain", epilog="Example: laso explain chunks.laso new.txt --features 5")(
     inspect.explain
 )
-app.command("mix", epilog="Example: laso mix seed-*.laso --model chunks.laso")(mix.run)
+app.command("average", epilog="Example: laso average seed-*.laso --model chunks.laso")(average.run)
 app.command("data", epilog="Example: laso data get wnut17")(data.run)
 app.command("demo", epilog="Example: laso demo --epochs 2 --beam 3 --json")(demo.run)
 app.command("reproduce", epilog="Example: laso reproduce table1 --rows LaSOp_1,LaSOa_1 --jobs 2")(

@@ -14,7 +14,7 @@ from laso.errors import BadData
 if TYPE_CHECKING:
     from laso.calibration import Reliability
     from laso.cli.settings import Settings
-    from laso.estimators import SequenceEstimator
+    from laso.estimators import SearchEstimator
 
 
 def run(
@@ -96,9 +96,9 @@ def _labelled(
         return _in_one_scheme(model, answers), model.predict(tokens), table
 
 
-def _in_one_scheme(model: SequenceEstimator, wanted: list[Any]) -> list[Any]:
+def _in_one_scheme(model: SearchEstimator, wanted: list[Any]) -> list[Any]:
     """Chunks may be tagged in another scheme than the model's."""
-    scheme = model.facts_.get("scheme")
+    scheme = model.task_.state().get("scheme")
     if scheme is None:
         return wanted
     from laso.features.schemes import converted

@@ -32,19 +32,20 @@ def inspect(
     Models keep numbers for features. Those of one word or tag are named by the model's own words;
     pairs and sequences of words only as they occur in the files given.
     """
-    from laso import explanation
     from laso.cli.settings import Settings
     from laso.estimators import load_model
+    from laso.estimators.render import as_html as html
+    from laso.estimators.render import as_text as text
 
     if as_json and as_html:
         raise typer.BadParameter("--json and --html exclude each other")
     known = load_model(model)
     data = [tokens for name in files or () for tokens, _ in sentences(known, name, Settings())]
-    shown = explanation.inspected(known, features=features, data=data or None)
+    shown = known.inspect(features=features, data=data or None)
     if as_json:
         typer.echo(json.dumps(shown, indent=1, ensure_ascii=False))
     else:
-        typer.echo((explanation.as_html if as_html else explanation.as_text)(shown))
+        typer.echo((html if as_html else text)(shown))
 
 
 def explain(
@@ -63,18 +64,19 @@ def explain(
     The runner-up is the alternative that the search kept longest, and its fate is where the search
     lost it, and how far behind it was then.
     """
-    from laso import explanation
     from laso.cli.sentences import STDIN
     from laso.cli.settings import Settings, checked
     from laso.estimators import load_model
+    from laso.estimators.explain import explained
+    from laso.estimators.render import as_text
 
     known = load_model(model)
     try:
         for name in files or [STDIN]:
             for tokens, words in sentences(known, name, checked(Settings(format=form))):
-                shown = explanation.explained(known, tokens, features=features, words=words)
+                shown = explained(known, tokens, features=features, words=words)
                 text = json.dumps(shown, ensure_ascii=False) if as_json else None
-                typer.echo(text or explanation.as_text(shown) + "\n")
+                typer.echo(text or as_text(shown) + "\n")
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
 

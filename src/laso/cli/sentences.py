@@ -20,7 +20,7 @@ from laso.data.formats import CONLLU, Format, Layout, guessed, usual_layout
 from laso.errors import BadData, LasoError
 
 if TYPE_CHECKING:
-    from laso.estimators import SequenceEstimator
+    from laso.estimators import SearchEstimator
 
 HEAD = 1 << 16  # bytes of a file to guess its format by
 STDIN = "-"
@@ -239,12 +239,14 @@ def check_columns(block: Block, layout: Layout, name: str) -> None:
         )
 
 
-def remembered(model: SequenceEstimator) -> Layout:
+def remembered(model: SearchEstimator) -> Layout:
     """The layout that a model was trained with; of one trained in Python, the columns in order."""
-    said = model.notes_.get("layout")
+    said = model.metadata_.get("layout")
     if isinstance(said, dict):
         return Layout(tuple(said["inputs"]), tuple(said["labels"]), int(said["width"]))
-    n, layers = max(1, len(model.encoder_.names)), len(getattr(model, "layers", "1"))
+    task: Any = model.task_
+    encoder = task.encoder_
+    n, layers = max(1, len(encoder.names)), task.n_layers
     numbers = tuple(str(i) for i in range(1, n + layers + 1))
     return Layout(numbers[:n], numbers[n:], n + layers)
 

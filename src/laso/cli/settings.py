@@ -18,12 +18,12 @@ from laso.data.formats import KINDS, SEPARATORS, Format, Layout
 from laso.errors import BadData
 
 if TYPE_CHECKING:
-    from laso.estimators import SequenceEstimator
+    from laso.estimators import SearchEstimator
 
 EPOCHS, PATIENCE, HELD_OUT = 30, 3, 0.1
 FEWEST = 20  # of fewer sentences none are held out
 EPOCHS_UNSEEN = 10  # where none are held out to choose by
-TASKS = {"tag": "tagging", "chunk": "chunking", "joint": "joint"}
+TASKS = {"tag": "Tagger", "chunk": "Chunker", "joint": "JointTagger"}
 CALLS = ("queue", "update", "strategy")  # parameters that are made by calls
 NAMES = (
     *("beam", "greedy", "exact", "bounded_best_first"),
@@ -189,32 +189,29 @@ def estimator(
     task: str, settings: Settings, layout: Layout, *, epochs: int, patience: int | None
 ) -> Any:
     """The estimator to train, for data of these columns."""
-    from laso.estimators import TASKS as CLASSES
+    from laso import estimators
     from laso.features import read_templates
 
-    if TASKS[task] not in CLASSES:
-        raise typer.BadParameter(f"there is no estimator for --task {task}")
-    cls: type[SequenceEstimator] = CLASSES[TASKS[task]]
+    cls: type[SearchEstimator] = getattr(estimators, TASKS[task])
     parameters: dict[str, Any] = {"epochs": epochs, "patience": patience}
     if task == "joint":
         parameters["layers"] = [n if n.isidentifier() else f"layer{n}" for n in layout.labels]
     if settings.columns is not None:
         parameters["columns"] = layout.inputs
     if settings.templates is not None:
-        name = "templates" if "templates" in cls._parameter_names() else "features"
-        parameters[name] = list(map(str, read_templates(settings.templates)))
+        parameters["features"] = list(map(str, read_templates(settings.templates)))
     for name, value in (settings.set or {}).items():
         call = name in CALLS and isinstance(value, str)
         parameters[name] = made(value) if call else value
     try:
-        unknown = set(parameters) - set(cls._parameter_names())
+        unknown = set(parameters) - set(cls.parameter_names())
         if unknown:
             raise ValueError(
                 f"{cls.__name__} has no parameter {', '.join(sorted(unknown))}; it has "
-                f"{', '.join(cls._parameter_names())}"
+                f"{', '.join(cls.parameter_names())}"
             )
         model = cls(**parameters)
-        model._check()
+        model.validate()
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     return model

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from laso.cli.settings import Settings
     from laso.data.columns import Block
     from laso.data.formats import Format, Layout
-    from laso.estimators import SequenceEstimator
+    from laso.estimators import SearchEstimator
 
 BATCH = 20_000  # tokens to label at a time
 
@@ -71,7 +71,7 @@ class More:
     confidence: bool = False
     nbest: int = 0
 
-    def found(self, model: SequenceEstimator, tokens: list[Any]) -> Iterator[Found]:
+    def found(self, model: SearchEstimator, tokens: list[Any]) -> Iterator[Found]:
         """Labels, and what else is told of each sentence."""
         answers = [Found(labels) for labels in model.predict(tokens)]
         if self.confidence:
@@ -95,7 +95,7 @@ class Found:
 
 
 def labelled(
-    model: SequenceEstimator,
+    model: SearchEstimator,
     file: Any,
     name: str,
     settings: Settings,
@@ -144,7 +144,7 @@ def _told(found: Found, to: str) -> tuple[list[Any], dict[str, Any]]:
 
 
 def recognised(
-    head: str, name: str, model: SequenceEstimator, trained: Layout, settings: Settings
+    head: str, name: str, model: SearchEstimator, trained: Layout, settings: Settings
 ) -> Format:
     """The format of a file to label: that of a column file only if it fits the model."""
     from laso.cli.sentences import is_column_file
@@ -153,7 +153,7 @@ def recognised(
     guess = guessed(head, name)
     labels = [str(label) for label in model.classes_]
     if settings.format is None and settings.separator is None and guess.kind == "columns":
-        remembered = model.notes_.get("format", {})
+        remembered = model.metadata_.get("format", {})
         separator = remembered.get("separator")
         if separator not in (None, "\t", " "):
             guess = Format("columns", separator, guess.comment)

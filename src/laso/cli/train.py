@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from laso.cli.sentences import Sentences
     from laso.cli.settings import Settings
     from laso.engine.passes import Report
-    from laso.estimators import SequenceEstimator
+    from laso.estimators import SearchEstimator
 
 CHECKPOINT = ".checkpoint"
 CALIBRATED = 300  # held-out sentences to calibrate probabilities on
@@ -161,7 +161,7 @@ class Job:
     resumed: bool = False
     store: Path | None = None  # where data are encoded to, that are not to be in memory
 
-    def estimator(self, epochs: int | None = None) -> SequenceEstimator:
+    def estimator(self, epochs: int | None = None) -> SearchEstimator:
         """The estimator to train; with so many epochs it learns to their end."""
         from laso.cli import settings as told
 
@@ -171,7 +171,7 @@ class Job:
             most, patience = epochs, None
         elif self.settings.epochs is not None:
             most = self.settings.epochs
-        made: SequenceEstimator = told.estimator(
+        made: SearchEstimator = told.estimator(
             self.task, self.settings, self.all.layout, epochs=most, patience=patience
         )
         return made
@@ -199,7 +199,7 @@ def planned(sentences: Sentences, settings: Settings) -> Job:
     """Decide on the task and on what to hold out."""
     from laso.cli import settings as told
     from laso.cli.sentences import read
-    from laso.estimators.runs import held_out
+    from laso.estimators.learning import held_out
 
     task = settings.task or guessed_task(sentences)
     settings = fitting(settings, sentences)
@@ -248,22 +248,23 @@ def guessed_task(sentences: Sentences) -> str:
     return "chunk" if words and are_chunks(labels) else "tag"
 
 
-def learn(job: Job, path: Path, errors: Console, *, fresh: bool) -> SequenceEstimator:
+def learn(job: Job, path: Path, errors: Console, *, fresh: bool) -> SearchEstimator:
     """Train, from where an earlier run was cut short if there is one, and save."""
     from laso.estimators import Checkpoint
+    from laso.estimators.learning import most_epochs
 
     beside = path.with_name(path.name + CHECKPOINT)
     data = job.data
     model = job.estimator()
     earlier = None if fresh else unfinished(beside, model, data)
     job.resumed = earlier is not None
-    checkpoint = Checkpoint(beside, notes={"data": data})
+    checkpoint = Checkpoint(beside, metadata={"data": data})
     dev = None if job.dev is None else (job.dev.tokens, job.dev.answers)
     with job.train.located(), bar(errors) as progress:
         how: dict[str, Any] = {"dev": dev, "progress": progress, "checkpoint": checkpoint}
         if earlier is not None:
             errors.print(f"going on after epoch {earlier.n_iter_} of a run that was cut short")
-            how["epochs"], model = model._epochs, earlier
+            how["epochs"], model = most_epochs(model), earlier
         if job.store is not None:
             streamed = model.fit_stream if earlier is None else model.resume_stream
             streamed(job.train.pairs, store=job.store, **how)
@@ -276,15 +277,15 @@ def learn(job: Job, path: Path, errors: Console, *, fresh: bool) -> SequenceEsti
                 again.fit_stream(job.all.pairs, store=job.store, progress=progress)
             else:
                 again.fit(job.all.tokens, job.all.answers, progress=progress)
-            again.notes_["chosen"] = {"epoch": model.best_epoch_, "scores": model.scores_}
+            again.metadata_["chosen"] = {"epoch": model.best_epoch_, "scores": model.scores_}
             model = model if again.interrupted_ else again
     return model
 
 
-def unfinished(path: Path, model: SequenceEstimator, data: dict[str, Any]) -> Any:
+def unfinished(path: Path, model: SearchEstimator, data: dict[str, Any]) -> Any:
     """The model of a checkpoint of the same settings and data; None if there is none."""
     from laso.estimators import load_model
-    from laso.estimators.storage import described_parameters
+    from laso.estimators.serialization import described_parameters
 
     if not path.exists():
         return None
@@ -292,13 +293,13 @@ def unfinished(path: Path, model: SequenceEstimator, data: dict[str, Any]) -> An
         earlier = load_model(path)
     except BadModel:
         return None
-    same = type(earlier) is type(model) and earlier.notes_.get("data") == data
+    same = type(earlier) is type(model) and earlier.metadata_.get("data") == data
     return (
         earlier if same and described_parameters(earlier) == described_parameters(model) else None
     )
 
 
-def finished(job: Job, model: SequenceEstimator, path: Path) -> dict[str, Any]:
+def finished(job: Job, model: SearchEstimator, path: Path) -> dict[str, Any]:
     """Evaluate and save: the report."""
     from laso.evaluation import evaluated, is_known
 
@@ -311,14 +312,14 @@ def finished(job: Job, model: SequenceEstimator, path: Path) -> dict[str, Any]:
             model.calibrate(tokens[some], answers[some])
             error = model.reliability(tokens[some], answers[some]).error
     layout, form = job.all.layout, job.all.form
-    model.notes_ |= {
+    model.metadata_ |= {
         "layout": job.all.numbered(),
         "format": {"kind": form.kind, "separator": form.separator, "comment": form.comment},
         "configuration": job.settings.as_json(),
         "data": job.data,
     }
     if evaluation is not None:
-        model.notes_["held out"] = {"accuracy": evaluation.accuracy, "score": evaluation.score}
+        model.metadata_["held out"] = {"accuracy": evaluation.accuracy, "score": evaluation.score}
     size = model.save(path)
     if not model.interrupted_:
         path.with_name(path.name + CHECKPOINT).unlink(missing_ok=True)
@@ -336,7 +337,7 @@ def finished(job: Job, model: SequenceEstimator, path: Path) -> dict[str, Any]:
         "converged": model.converged_,
         "interrupted": model.interrupted_,
         "resumed": job.resumed,
-        "refit": "chosen" in model.notes_,
+        "refit": "chosen" in model.metadata_,
         "features": model.size_.features,
         "calibration_error": error,
         "evaluation": None if evaluation is None else evaluation.as_json(),

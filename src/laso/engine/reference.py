@@ -142,9 +142,7 @@ def output_of(corpus: Corpus, i: int) -> Array:
     return corpus.outputs[corpus.output_starts[i] : corpus.output_starts[i + 1]]
 
 
-def gold_path(
-    problem: type[CompiledProblem], x: Input, y: Array, n_labels: int
-) -> list[Operator]:
+def gold_path(problem: type[CompiledProblem], x: Input, y: Array, n_labels: int) -> list[Operator]:
     """The first path of y-good steps to a goal; as far as there is one."""
     reference = Reference(problem, n_labels)
     state, path = reference.initial(x), []

@@ -36,8 +36,9 @@ def average_models(models: Sequence[Model]) -> Model:
         model.require("weights_")
     first, expected = models[0], _parts(models[0])
     for i, model in enumerate(models[1:], start=1):
-        for what, own, other in zip(_PARTS, expected, _parts(model), strict=True):
-            if own != other:
+        parts = _parts(model)
+        for what, own in expected.items():
+            if parts.get(what) != own:
                 raise BadModel(
                     f"model {i + 1} has other {what} than model 1, expected models that were "
                     "trained on the same data in the same way (laso train: with --refit)"
@@ -49,12 +50,12 @@ def average_models(models: Sequence[Model]) -> Model:
     return made
 
 
-_PARTS = ("estimators", "labels", "columns, templates or state", "hash bits", "words")
-
-
-def _parts(model: SearchEstimator) -> tuple[object, ...]:
+def _parts(model: SearchEstimator) -> dict[str, object]:
     """What must be equal for equal features to have equal keys."""
     header, tensors = model.task_.pack(None)
-    words = {name: tensor.tobytes() for name, tensor in tensors.items()}
-    bits = int(model.weights_.ints[at.BITS])
-    return type(model), list(model.classes_), header, bits, words
+    return {
+        "estimators": type(model),
+        **{name: value for name, value in header.items() if name != "base features"},
+        "hash bits": int(model.weights_.ints[at.BITS]),
+        "words": {name: tensor.tobytes() for name, tensor in tensors.items()},
+    }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -33,7 +32,7 @@ def is_class_weight(given: Any) -> bool:
 
 
 def balanced(counts: Iterable[Mapping[str, int]]) -> dict[str, float]:
-    """Return all / (labels * those of this label) as scikit-learn does, for each layer of labels."""
+    """Return all / (labels * those of this label), as scikit-learn does, for each layer."""
     return {
         label: sum(layer.values()) / (len(layer) * n)
         for layer in counts

@@ -70,7 +70,9 @@ def spans(known: Known, n: int) -> list[tuple[str, int, int]]:
     if all(is_span(each) for each in known):
         found = [(joined_label(label), int(start), int(end)) for label, start, end in known]
     elif len(known) == n:
-        found = [(joined_label(label), i, i + 1) for i, label in enumerate(known) if label is not None]
+        found = [
+            (joined_label(label), i, i + 1) for i, label in enumerate(known) if label is not None
+        ]
     else:
         raise BadData(f"found {len(known)} known labels for {n} tokens")
     for label, start, end in found:
@@ -95,9 +97,7 @@ def per_token(banned: Banned, n: int) -> Sequence[Collection[str]]:
     return [list(each) for each in banned]
 
 
-def forced(
-    model: SearchEstimator, x: Any, known: Known, banned: Banned
-) -> tuple[Any, float]:
+def forced(model: SearchEstimator, x: Any, known: Known, banned: Banned) -> tuple[Any, float]:
     """The output of one input that fits, and its score."""
     inputs = model.task_.read_inputs([x])
     dataset = model.task_.encode(inputs)

@@ -75,6 +75,7 @@ class Clock:
 
     @contextmanager
     def __call__(self, stage: str) -> Iterator[None]:
+        """Take the time of one stage."""
         started = time.perf_counter()
         yield
         self.seconds[stage] = time.perf_counter() - started

@@ -202,11 +202,10 @@ class SearchEstimator(Estimator):
     def update_rule(self, task: Task) -> Rule:
         """Return the update rule; with class weights its steps are longer by the loss."""
         rule: Any = task.default_update() if self.update is None else self.update
-        return rule if self.class_weight is None else replace(rule, by_loss=True)
+        chosen: Rule = rule if self.class_weight is None else replace(rule, by_loss=True)
+        return chosen
 
-    def engine_for(
-        self, task: Task, problem: type[CompiledProblem]
-    ) -> Machine | ExactMachine:
+    def engine_for(self, task: Task, problem: type[CompiledProblem]) -> Machine | ExactMachine:
         """Return the engine that searches a problem with these parameters."""
         return engine_for(problem, self.search_queue(task), self.update_rule(task), self.strategy)
 
@@ -561,5 +560,3 @@ class SearchEstimator(Estimator):
         if not isinstance(made, cls):
             raise serialization.wrong_estimator(path, made, cls)
         return made
-
-

@@ -13,7 +13,7 @@ from laso.experiments import table1
 from laso.experiments.measure import Row
 from laso.experiments.report import variants
 from laso.experiments.runner import Config, Experiment
-from laso.features.segments import additions, paper_features, rich_features
+from laso.tasks.chunking.feature_sets import additions, paper_features, rich_features
 
 NAMES = ("w", "pos")
 LASO = table1.ROWS["LaSOp_5"].settings

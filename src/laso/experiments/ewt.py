@@ -53,7 +53,7 @@ class Chain:
         """One tagger for each layer, which all have the same number of epochs."""
         from laso import Tagger
         from laso.data import read_columns
-        from laso.features.layer_sets import rich_features
+        from laso.tasks.joint.feature_sets import rich_features
 
         sentences = read_columns(path)
         held = None if dev is None else read_columns(dev)
@@ -62,7 +62,7 @@ class Chain:
         for n, _ in enumerate(LAYERS):
             names = ["w", *LAYERS[:n]]
             templates = dict.fromkeys(rich_features(names, ["label"], self.resources))
-            tagger = Tagger(templates=list(templates), columns=names, **self.given)
+            tagger = Tagger(features=list(templates), columns=names, **self.given)
             tagger.fit(_first(sentences, n + 2), dev=held and _first(held, n + 2))
             self.interrupted_ |= tagger.interrupted_
             self.n_iter_ = max(self.n_iter_, tagger.n_iter_)
@@ -101,7 +101,7 @@ def made(*, how: str, **given: Any) -> Any:
         return Chain(**given)
     from laso import JointTagger
 
-    return JointTagger(layers=LAYERS, between=None if how == ANY else "seen", **given)
+    return JointTagger(layers=LAYERS, pairs=None if how == ANY else "observed", **given)
 
 
 def tested(model: Any, path: Path) -> Row:
@@ -125,7 +125,7 @@ NOTES = """\
 Accuracy in per cent: the mean over seeds, ± the standard deviation. Words with their universal tags
 (UPOS), tags of the treebank (XPOS) and morphological features as one label; no lemma, no tree.
 Labels predicted together are those that the training data have together in each two layers
-(`between="seen"`), if it is not said that any combination will do.
+(`pairs="observed"`), if it is not said that any combination will do.
 Taggers one after the other have the same features of the words, and those of the labels of the
 layers before, at all offsets: right ones in training, those found in decoding. The number of epochs
 was chosen on a tenth of the training data."""

@@ -39,9 +39,9 @@ class Several:
 
     def of(self, n: int) -> Any:
         """The mixture of the first n."""
-        from laso.estimators.mixture import mixed
+        from laso.estimators import average_models
 
-        return mixed(self.models[:n])
+        return average_models(self.models[:n])
 
     def save(self, path: Path) -> int:
         """Write the mixture of all; its size."""

@@ -22,7 +22,7 @@ from laso.experiments import joint
 from laso.experiments.measure import Row, table
 from laso.experiments.report import circumstances, groups, saved, title
 from laso.experiments.runner import Config, Experiment
-from laso.tasks.joint import (
+from laso.tasks.joint.problem import (
     HEAD,
     HORIZON,
     LAYER,

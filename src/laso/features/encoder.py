@@ -115,7 +115,7 @@ class ColumnEncoder:
         for column, known in self.vocabularies.items():
             self.learn_values(column, _new_values(data.columns[column], known, data.lengths))
 
-    def taught_by(self, other: Encoder) -> None:
+    def taught_by(self, other: ColumnEncoder) -> None:
         """Learn all values and features that another knows, by the same numbers."""
         for column, values in other.vocabularies.items():
             self.learn_values(column, list(values))

@@ -46,7 +46,7 @@ class Step(NamedTuple):
 
 
 class Ambiguity(NamedTuple):
-    """How many choices partially known outputs leave for each item, and where something is known."""
+    """How many choices partially known outputs leave for each item, and which items are known."""
 
     choices: Array
     known: Array
@@ -208,9 +208,7 @@ class Task:
         """Return inputs as arrays; with outputs, to learn from: new strings are numbered."""
         learning = outputs is not None
         number = self.vocabulary_.number
-        tables = [
-            number(self.items(x), grow=learning, example=i) for i, x in enumerate(inputs)
-        ]
+        tables = [number(self.items(x), grow=learning, example=i) for i, x in enumerate(inputs)]
         gold = None
         if learning:
             pairs = zip(inputs, outputs, strict=True)
@@ -255,7 +253,7 @@ class Task:
         raise ValueError(f"the outputs of {type(self).__name__} have no tags that mark chunks")
 
     def shift_pool(self, items: Array, offset: int) -> Array:
-        """Shift the indices of items into the pool by ``offset``, where parts of data are joined."""
+        """Shift the indices of items into the pool by ``offset``, to join parts of data."""
         return items
 
     def joint_constants(self, longest: int, most: int) -> Array:

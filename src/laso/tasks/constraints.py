@@ -111,9 +111,7 @@ def constraints(
     return table(labels, given)
 
 
-def check_labels(
-    rules: Constraints, labels: Sequence[str], gold: Array, starts: Array
-) -> None:
+def check_labels(rules: Constraints, labels: Sequence[str], gold: Array, starts: Array) -> None:
     """Raise an error that names the first gold label that the constraints forbid.
 
     ``gold`` has the labels of all tokens as numbers, -1 where none is known.

@@ -40,7 +40,9 @@ class Vocabulary:
                 )
         table = np.zeros((len(tuples), len(self.columns)), np.int32)
         for j, known in enumerate(self.columns):
-            table[:, j] = [self._one(known, row[j], grow, example, i) for i, row in enumerate(tuples)]
+            table[:, j] = [
+                self._one(known, row[j], grow, example, i) for i, row in enumerate(tuples)
+            ]
         return table
 
     @staticmethod

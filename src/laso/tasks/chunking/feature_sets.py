@@ -78,4 +78,3 @@ def _borders(left: str, right: str) -> list[str]:
 
 
 FEATURE_SETS = {"paper": paper_features, "rich": rich_features}
-

@@ -17,9 +17,9 @@ compilation. The sum of a chunk grows from cells that many chunks share:
                  with l = 1 also what is around a beginning at s
     WHOLE(s, l)  INNER(s, l), END(s + l), and what only the whole chunk tells
 
-An output has for each word the number of the chunk that begins there, ``chunk_code(length, label)``,
-and -1 for a word at which none begins. In sentences of which not all is known, each word has the
-number ``partial_code(begins, label)`` below -1 instead.
+An output has ``chunk_code(length, label)`` for each word at which a chunk begins, and -1 for the
+others. In sentences of which not all is known, each word has a ``partial_code(begins, label)``
+below -1 instead.
 """
 
 # mypy: disable-error-code="no-untyped-def"

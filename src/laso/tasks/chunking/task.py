@@ -15,7 +15,6 @@ from laso.features.encoder import ColumnEncoder
 from laso.features.inputs import Data, Factor, Features, place, string_keys
 from laso.features.schemes import (
     MAYBE,
-    OUTSIDE,
     SCHEMES,
     Spans,
     Words,
@@ -238,8 +237,6 @@ class ChunkingTask(SequenceTask):
         if any(None in tags for tags in gold):
             return labelling_score(gold, predicted)
         return chunk_scores([[*map(str, tags)] for tags in gold], predicted).f / 100
-
-
 
 
 def _is_open(words: Words) -> Array:

@@ -22,8 +22,8 @@ from laso.errors import BadData, BadTemplate
 from laso.features.encoder import ColumnEncoder
 from laso.features.inputs import Data, Features, place, string_keys
 from laso.features.templates import LABEL, Atom, Template
-from laso.tasks.joint.problem import N_OTHERS, JointTemplate, Layers, Pair, make_spec
 from laso.tasks.constraints import Constraints, check_labels
+from laso.tasks.joint.problem import N_OTHERS, JointTemplate, Layers, Pair, make_spec
 
 BETWEEN = "="  # a layer and its label, in the names of a row's labels
 

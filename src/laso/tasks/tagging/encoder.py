@@ -10,7 +10,7 @@ import numpy as np
 from laso.engine.layout import Array, Corpus
 from laso.errors import BadData
 from laso.features.encoder import MOST_FEATURES, ColumnEncoder
-from laso.features.inputs import Data, Features, place, string_keys
+from laso.features.inputs import Data, Features, string_keys
 from laso.features.templates import LABEL
 from laso.features.windows import LABEL_ATOM, Program
 from laso.tasks.constraints import Constraints, check_labels

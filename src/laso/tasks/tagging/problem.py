@@ -167,6 +167,7 @@ class WeightedTagging(Tagging):
 
 # --------------------------------------------------------------------------- making spec
 
+
 def make_spec(
     n_labels: int,
     templates: Program,
