@@ -60,6 +60,7 @@ from laso.vectors import Linear, linear_kernel, polynomial_kernel, rbf_kernel
 if TYPE_CHECKING:
     from laso.engine.costs import cost_of
     from laso.engine.hashing import mix
+    from laso.engine.layout import MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS
     from laso.engine.problem import CompiledProblem
     from laso.estimators import (
         CRF,
@@ -87,11 +88,15 @@ __all__ = [
     "JointTagger",
     "LasoError",
     "Linear",
+    "MAX_FEATURES",
+    "MAX_GROUPS",
     "MissingData",
     "Model",
     "Node",
     "Problem",
     "Progress",
+    "STATE_SIZE",
+    "STEPS",
     "SearchEstimator",
     "SearchFailed",
     "Step",
@@ -139,6 +144,7 @@ __all__ = [
 _LATER = {
     "laso.engine.costs": ("cost_of",),
     "laso.engine.hashing": ("mix",),
+    "laso.engine.layout": ("MAX_FEATURES", "MAX_GROUPS", "STATE_SIZE", "STEPS"),
     "laso.engine.problem": ("CompiledProblem",),
     "laso.estimators": (
         "CRF",

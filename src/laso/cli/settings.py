@@ -81,8 +81,10 @@ class Settings:
 
 def checked(settings: Settings) -> Settings:
     """The settings, if each makes sense by itself."""
-    if settings.task not in (None, *TASKS):
-        raise typer.BadParameter(f"--task is {settings.task!r}: there is {', '.join(TASKS)}")
+    if settings.task not in (None, *TASKS) and ":" not in str(settings.task):
+        raise typer.BadParameter(
+            f"--task is {settings.task!r}: there is {', '.join(TASKS)}, or module:Class"
+        )
     if settings.format not in (None, *KINDS):
         raise typer.BadParameter(f"--format is {settings.format!r}: there is {', '.join(KINDS)}")
     if settings.separator == "":
@@ -185,6 +187,14 @@ def made(text: str) -> Any:
         ) from None
 
 
+def parameters_of(settings: Settings) -> dict[str, Any]:
+    """The parameters that were set, with queues, updates and strategies made of their texts."""
+    return {
+        name: made(value) if name in CALLS and isinstance(value, str) else value
+        for name, value in (settings.set or {}).items()
+    }
+
+
 def estimator(
     task: str, settings: Settings, layout: Layout, *, epochs: int, patience: int | None
 ) -> Any:
@@ -200,9 +210,7 @@ def estimator(
         parameters["columns"] = layout.inputs
     if settings.templates is not None:
         parameters["features"] = list(map(str, read_templates(settings.templates)))
-    for name, value in (settings.set or {}).items():
-        call = name in CALLS and isinstance(value, str)
-        parameters[name] = made(value) if call else value
+    parameters |= parameters_of(settings)
     try:
         unknown = set(parameters) - set(cls.parameter_names())
         if unknown:

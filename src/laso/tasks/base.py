@@ -16,6 +16,7 @@ An estimator calls its task; a task never calls back.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
@@ -23,6 +24,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from laso.data.columns import read_columns
 from laso.engine.layout import Array, Corpus
 from laso.engine.model import make_corpus
 from laso.engine.problem import CompiledProblem
@@ -134,6 +136,30 @@ class Task:
         None: calibration finds them by following y-good steps.
         """
         return None
+
+    def read_file(self, path: str, *, labelled: bool) -> tuple[list[Any], list[Any] | None]:
+        """Return the inputs of a file, and the outputs if it is ``labelled``, for the command line.
+
+        By default a file has one token a line, its columns apart by blanks, the label last, and an
+        empty line after each sentence.
+        """
+        sentences = read_columns(path)
+        if not labelled:
+            return [[t[0] if len(t) == 1 else t for t in s] for s in sentences], None
+        X = [[t[0] if len(t) == 2 else t[:-1] for t in s] for s in sentences]
+        return X, [[t[-1] for t in s] for s in sentences]
+
+    def write_output(self, x: Any, y: Any) -> str:
+        """Return an output as the command line writes it.
+
+        By default a token and its label a line where there is a label for each token, else JSON.
+        """
+        if isinstance(y, list) and isinstance(x, list) and len(x) == len(y) and x:
+            rows = [
+                [*(t if isinstance(t, tuple) else (t,)), each] for t, each in zip(x, y, strict=True)
+            ]
+            return "".join("\t".join(map(str, row)) + "\n" for row in rows)
+        return json.dumps(y, ensure_ascii=False)
 
     def default_queue(self) -> MakeQueue:
         """Return the queue that is used where none is chosen."""

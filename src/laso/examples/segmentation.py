@@ -1,0 +1,108 @@
+"""Word segmentation of unspaced text: a problem and a task of one's own for the compiled engine."""
+
+from laso import (
+    MAX_FEATURES,
+    MAX_GROUPS,
+    STATE_SIZE,
+    STEPS,
+    CompiledProblem,
+    SearchEstimator,
+    Step,
+    Task,
+    mix,
+)
+
+LONGEST = 12  # letters of a word
+
+
+class Words(CompiledProblem):
+    """State: where the next word begins, where the last one began. Group: the next word's length.
+
+    Validity   the word ends within the text and is not too long
+    Goodness   the gold segmentation has this word there
+    Action     the word is covered
+    """
+
+    @staticmethod
+    def limits(x, out):
+        out[STATE_SIZE], out[MAX_GROUPS], out[MAX_FEATURES] = 2, LONGEST, 5
+        out[STEPS] = x.items.shape[0]
+
+    @staticmethod
+    def initial(x, state):
+        state[0] = state[1] = 0
+
+    @staticmethod
+    def groups(x, state, out):
+        n = min(LONGEST, x.items.shape[0] - state[0])
+        for i in range(n):
+            out[i] = i + 1
+        return n
+
+    @staticmethod
+    def features(x, state, group, out):
+        items, keys, start, end = x.items, out.keys, state[0], state[0] + group
+        word = before = 1
+        for i in range(start, end):
+            word = mix(word, items[i, 0])
+        for i in range(state[1], start):
+            before = mix(before, items[i, 0])
+        keys[0] = word
+        keys[1] = mix(word, before)
+        keys[2] = mix(2, group)
+        keys[3] = mix(mix(3, items[start, 0]), items[end - 1, 0])
+        keys[4] = mix(mix(4, items[end - 1, 0]), items[end, 0] if end < items.shape[0] else -2)
+        return 5
+
+    @staticmethod
+    def apply(x, state, group, label, new):
+        new[0], new[1] = state[0] + group, state[0]
+
+    @staticmethod
+    def is_goal(x, state):
+        return state[0] == x.items.shape[0]
+
+    @staticmethod
+    def is_good(x, y, state, group, label):
+        return y[state[0]] == group
+
+    @staticmethod
+    def key(x, state, group, label):  # words that end at one place compete
+        return state[0] + group
+
+    @staticmethod
+    def signature(x, state, group, label):  # where the last word began is all that the rest sees
+        return group
+
+
+class Segmentation(Task):
+    """x: letters without spaces; y: the words."""
+
+    name = "segmentation"
+    problem = Words
+    labels = ("word",)
+
+    def items(self, x):
+        return list(x)
+
+    def gold(self, x, y):
+        return [length for word in y for length in [len(word)] + [0] * (len(word) - 1)]
+
+    def decode(self, x, steps):
+        ends = [sum(length for length, _ in steps[: i + 1]) for i in range(len(steps))]
+        return [x[end - length : end] for (length, _), end in zip(steps, ends, strict=True)]
+
+    def describe(self, group, label):
+        return Step("word", group)
+
+    def read_file(self, path, *, labelled):  # for the command line: a line of words a line
+        lines = [line.split() for line in open(path, encoding="utf-8")]
+        return ["".join(words) for words in lines], lines
+
+
+LINES = ["the cat sat on a mat", "a dog sat on the cat", "the mat is on the dog"]
+
+if __name__ == "__main__":
+    X = [line.replace(" ", "") for line in LINES]
+    model = SearchEstimator(Segmentation(), queue=5).fit(X, [line.split() for line in LINES])
+    print(model.predict(["thedogisonamat"]))
