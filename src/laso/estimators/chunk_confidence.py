@@ -23,7 +23,7 @@ from laso.features.encoder import taken
 from laso.features.schemes import OUTSIDE, chunks_of, marked
 
 if TYPE_CHECKING:
-    from laso.estimators.search import SearchEstimator
+    from laso.estimators.prediction import Predictor
 
 Chunk: TypeAlias = tuple[str, int, int]
 TagsOf: TypeAlias = Callable[[Any], Sequence[str]]
@@ -31,7 +31,7 @@ TagsOf: TypeAlias = Callable[[Any], Sequence[str]]
 
 
 def in_chunks(
-    model: SearchEstimator, inputs: Any, dataset: Corpus, temperature: float, tags_of: TagsOf
+    model: Predictor, inputs: Any, dataset: Corpus, temperature: float, tags_of: TagsOf
 ) -> list[Confidence]:
     """The output of each input, and how probable each chunk of it is."""
     engine = model.engine(dataset)
@@ -57,7 +57,7 @@ def inside(tags: Sequence[str]) -> list[Chunk]:
 
 
 def _of_lattice(
-    model: SearchEstimator, engine: ExactMachine, inputs: Any, dataset: Corpus, temperature: float
+    model: Predictor, engine: ExactMachine, inputs: Any, dataset: Corpus, temperature: float
 ) -> list[Confidence]:
     table = model.weights_._replace(v=model.weights_.v / np.float32(temperature))
     steps, ends, scores = engine.decode(dataset, all_of(dataset), table)

@@ -21,7 +21,7 @@ from laso.engine.reference import gold_path, input_of, output_of
 from laso.estimators.nbest import nbest_paths, path_outputs
 
 if TYPE_CHECKING:
-    from laso.estimators.search import SearchEstimator
+    from laso.estimators.prediction import Predictor
 
 ALL = 1 << 20  # of a beam
 TEMPERATURE = "temperature"  # its key in the metadata of a model
@@ -50,18 +50,18 @@ class Confidence(NamedTuple):
     parts: list[Part]
 
 
-def temperature_of(model: SearchEstimator) -> float:
+def temperature_of(model: Predictor) -> float:
     """The temperature that ``calibrate`` fitted, or 1."""
     return float(model.metadata_.get(TEMPERATURE, 1.0))
 
 
-def confidences(model: SearchEstimator, inputs: Any, dataset: Corpus) -> list[Confidence]:
+def confidences(model: Predictor, inputs: Any, dataset: Corpus) -> list[Confidence]:
     """The output of each input, with probabilities."""
     return _by_temperature(model, inputs, dataset)(temperature_of(model))
 
 
 def chunk_confidences(
-    model: SearchEstimator, inputs: Any, dataset: Corpus, layer: bool | str
+    model: Predictor, inputs: Any, dataset: Corpus, layer: bool | str
 ) -> list[Confidence]:
     """The output of each input, with the probabilities of the chunks that it marks."""
     from laso.estimators.chunk_confidence import in_chunks
@@ -75,7 +75,7 @@ def chunk_confidences(
 
 
 def marginals(
-    model: SearchEstimator, engine: ExactMachine, dataset: Corpus, *, least: float
+    model: Predictor, engine: ExactMachine, dataset: Corpus, *, least: float
 ) -> list[dict[tuple[str, int, int], float]]:
     """The probability of each step (name, first item, end) of each input, if not below least."""
     task, result = model.task_, []
@@ -94,7 +94,7 @@ def marginals(
 
 
 def _by_temperature(
-    model: SearchEstimator, inputs: Any, dataset: Corpus
+    model: Predictor, inputs: Any, dataset: Corpus
 ) -> Callable[[float], list[Confidence]]:
     """The same as a function of the temperature; the search of a beam does not depend on it."""
     engine = model.engine(dataset)
@@ -123,7 +123,7 @@ def _by_temperature(
 
 
 def _of_lattice(
-    model: SearchEstimator, engine: ExactMachine, inputs: Any, dataset: Corpus, temperature: float
+    model: Predictor, engine: ExactMachine, inputs: Any, dataset: Corpus, temperature: float
 ) -> list[Confidence]:
     table = model.weights_._replace(v=model.weights_.v / np.float32(temperature))
     order = all_of(dataset)
@@ -154,7 +154,7 @@ def _along(edges: Marginals, path: Array) -> list[float]:
     return probabilities
 
 
-def _placed(model: SearchEstimator, steps: Array) -> list[Placed]:
+def _placed(model: Predictor, steps: Array) -> list[Placed]:
     """The steps of a path with the items at which they begin."""
     placed, first = [], 0
     for group, label in steps.tolist():
@@ -164,7 +164,7 @@ def _placed(model: SearchEstimator, steps: Array) -> list[Placed]:
 
 
 def _parts(
-    model: SearchEstimator, path: Sequence[Placed], probabilities: Sequence[float]
+    model: Predictor, path: Sequence[Placed], probabilities: Sequence[float]
 ) -> list[Part]:
     parts = []
     for (start, group, label), probability in zip(path, probabilities, strict=True):
@@ -182,13 +182,13 @@ def softmax(scores: Array) -> Array:
 # --------------------------------------------------------------------------- calibration
 
 
-def reliability_of(model: SearchEstimator, inputs: Any, outputs: Any) -> Reliability:
+def reliability_of(model: Predictor, inputs: Any, outputs: Any) -> Reliability:
     """How often decisions of each probability are right."""
     predicted = confidences(model, inputs, model.task_.encode(inputs))
     return reliability(*_judged(predicted, gold_decisions(model, inputs, outputs)))
 
 
-def fitted_temperature(model: SearchEstimator, inputs: Any, outputs: Any) -> float:
+def fitted_temperature(model: Predictor, inputs: Any, outputs: Any) -> float:
     """The temperature at which the decisions are most likely to be as right as they are."""
     from scipy.optimize import minimize_scalar
 
@@ -205,7 +205,7 @@ def fitted_temperature(model: SearchEstimator, inputs: Any, outputs: Any) -> flo
 
 
 def gold_decisions(
-    model: SearchEstimator, inputs: Any, outputs: Any
+    model: Predictor, inputs: Any, outputs: Any
 ) -> list[set[tuple[str, int, int]]]:
     """The steps of each gold output as (name, first item, end)."""
     task = model.task_

@@ -17,7 +17,7 @@ from laso.trace import trace_search
 from laso.vectors import Linear
 
 if TYPE_CHECKING:
-    from laso.estimators.search import SearchEstimator
+    from laso.estimators.prediction import Predictor
 
 SHOWN = 10
 SCORE = {"score": 1.0}  # the weights of a walk, whose only feature is the score
@@ -26,7 +26,7 @@ Explanation = dict[str, Any]
 
 
 def explained(
-    model: SearchEstimator, x: Any, *, features: int = SHOWN, words: Sequence[str] = ()
+    model: Predictor, x: Any, *, features: int = SHOWN, words: Sequence[str] = ()
 ) -> Explanation:
     """The decisions that led to the output of one input, each with its runner-up.
 
@@ -60,7 +60,7 @@ def explained(
     }
 
 
-def traced(model: SearchEstimator, x: Any, y: Any = None) -> list[Explanation]:
+def traced(model: Predictor, x: Any, y: Any = None) -> list[Explanation]:
     """The events of the search for one input, each step with the name that the task gives it."""
     model.require("weights_")
     task = model.task_

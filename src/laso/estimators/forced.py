@@ -21,7 +21,7 @@ from laso.tasks.sequences import joined_label
 from laso.vectors import Linear
 
 if TYPE_CHECKING:
-    from laso.estimators.search import SearchEstimator
+    from laso.estimators.prediction import Predictor
 
 Known: TypeAlias = Sequence[Any] | None
 """Of an input: for each item its label or None, or spans (label, start, end)."""
@@ -33,7 +33,7 @@ class Restricted(Walk):
     """The problem without the steps that do not fit what is known."""
 
     def __init__(
-        self, model: SearchEstimator, dataset: Corpus, known: Known, banned: Banned
+        self, model: Predictor, dataset: Corpus, known: Known, banned: Banned
     ) -> None:
         super().__init__(model, dataset)
         n = len(dataset.items)
@@ -97,7 +97,7 @@ def per_token(banned: Banned, n: int) -> Sequence[Collection[str]]:
     return [list(each) for each in banned]
 
 
-def forced(model: SearchEstimator, x: Any, known: Known, banned: Banned) -> tuple[Any, float]:
+def forced(model: Predictor, x: Any, known: Known, banned: Banned) -> tuple[Any, float]:
     """The output of one input that fits, and its score."""
     inputs = model.task_.read_inputs([x])
     dataset = model.task_.encode(inputs)

@@ -14,10 +14,10 @@ from laso.estimators.walk import Walk
 from laso.model_file import stored_rows
 
 if TYPE_CHECKING:
-    from laso.estimators.search import SearchEstimator
+    from laso.estimators.prediction import Predictor
 
 
-def inspected(model: SearchEstimator, *, features: int = 10, data: Any = None) -> dict[str, Any]:
+def inspected(model: Predictor, *, features: int = 10, data: Any = None) -> dict[str, Any]:
     """What a model is, and for each label the features with the largest and smallest weights.
 
     With ``data``, features that only inputs can name, such as pairs of words, are named too.
@@ -60,7 +60,7 @@ def inspected(model: SearchEstimator, *, features: int = 10, data: Any = None) -
     }
 
 
-def _seen(model: SearchEstimator, data: Any) -> dict[int, str]:
+def _seen(model: Predictor, data: Any) -> dict[int, str]:
     """The names of the features on the paths that the model takes through some inputs."""
     inputs = model.task_.read_inputs(data)
     dataset = model.task_.encode(inputs)

@@ -27,6 +27,7 @@ from laso.tasks.base import Task
 from laso.updates import Lbfgs, Likelihood
 
 if TYPE_CHECKING:
+    from laso.estimators.prediction import Predictor
     from laso.estimators.search import SearchEstimator
 
 Model = TypeVar("Model", bound="SearchEstimator")
@@ -141,7 +142,7 @@ def begin(model: SearchEstimator, task: Task) -> None:
     model.training_ = Training(table)
 
 
-def resumable(model: SearchEstimator) -> Training:
+def resumable(model: Predictor) -> Training:
     """The state of the training to go on with."""
     model.require("task_")
     if model.training_ is None:
@@ -246,7 +247,7 @@ def train(
     return model
 
 
-def report(model: SearchEstimator, training: Training) -> None:
+def report(model: Predictor, training: Training) -> None:
     """Set the attributes that tell how training went."""
     model.n_iter_ = training.epoch
     model.best_epoch_ = training.best_epoch

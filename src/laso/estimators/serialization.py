@@ -18,6 +18,7 @@ from laso.tasks import REGISTRY
 from laso.tasks.base import Task
 
 if TYPE_CHECKING:
+    from laso.estimators.prediction import Predictor
     from laso.estimators.search import SearchEstimator
 
 
@@ -30,7 +31,7 @@ def estimator_types() -> dict[str, type[SearchEstimator]]:
 
 
 def packed_model(
-    model: SearchEstimator, weights: str | None, training: bool
+    model: Predictor, weights: str | None, training: bool
 ) -> tuple[model_file.Header, model_file.Tensors]:
     """Header and tensors of a model; for the options see ``SearchEstimator.save``."""
     if not model.task_.name:
@@ -67,7 +68,7 @@ def packed_model(
     return header, tensors
 
 
-def estimator_name(model: SearchEstimator) -> str:
+def estimator_name(model: Predictor) -> str:
     """The name of the estimator that a file is loaded as: of a subclass, the one known here."""
     known = estimator_types()
     for cls in type(model).__mro__:
@@ -76,7 +77,7 @@ def estimator_name(model: SearchEstimator) -> str:
     raise ValueError(f"found {type(model).__name__}, expected one of {', '.join(known)}")
 
 
-def described_parameters(model: SearchEstimator) -> dict[str, Any]:
+def described_parameters(model: Predictor) -> dict[str, Any]:
     """The parameters as JSON; of a task of the user's own only its parameters."""
     parameters = model.get_params(deep=False)
     if "dtype" in parameters:
@@ -94,7 +95,7 @@ def load(path: str | os.PathLike[str], task: Task | None = None) -> SearchEstima
 
 
 def wrong_estimator(
-    path: str | os.PathLike[str], found: SearchEstimator, expected: type[SearchEstimator]
+    path: str | os.PathLike[str], found: SearchEstimator, expected: type[Predictor]
 ) -> BadModel:
     """The error about a model that is another estimator's."""
     return BadModel(

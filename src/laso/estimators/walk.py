@@ -17,7 +17,7 @@ from laso.model_file import stored_rows
 from laso.queues import MakeQueue
 
 if TYPE_CHECKING:
-    from laso.estimators.search import SearchEstimator
+    from laso.estimators.prediction import Predictor
 
 
 class Walk(Reference):
@@ -26,7 +26,7 @@ class Walk(Reference):
     The real features of a step are those of ``reference``.
     """
 
-    def __init__(self, model: SearchEstimator, dataset: Corpus) -> None:
+    def __init__(self, model: Predictor, dataset: Corpus) -> None:
         table = model.weights_
         problem, self.origins = recorded(model.task_.problem_for(dataset))
         super().__init__(problem, table.v.shape[1])

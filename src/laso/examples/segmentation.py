@@ -1,5 +1,7 @@
 """Word segmentation of unspaced text: a problem and a task of one's own for the compiled engine."""
 
+from pathlib import Path
+
 from laso import (
     MAX_FEATURES,
     MAX_GROUPS,
@@ -96,7 +98,7 @@ class Segmentation(Task):
         return Step("word", group)
 
     def read_file(self, path, *, labelled):  # for the command line: a line of words a line
-        lines = [line.split() for line in open(path, encoding="utf-8")]
+        lines = [line.split() for line in Path(path).read_text(encoding="utf-8").splitlines()]
         return ["".join(words) for words in lines], lines
 
 

@@ -1,0 +1,272 @@
+"""What a fitted estimator does, whatever its task: predict, score, explain, save."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from copy import copy, deepcopy
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+
+from laso.calibration import Reliability
+from laso.engine.choose import engine_for
+from laso.engine.exact import ExactMachine
+from laso.engine.layout import Array, Corpus, Table
+from laso.engine.machine import Machine, all_of, default_threads
+from laso.engine.options import own_key
+from laso.engine.passes import Training
+from laso.engine.problem import CompiledProblem
+from laso.estimators import confidence, learning, nbest, serialization
+from laso.estimators.class_weights import ClassWeight
+from laso.estimators.confidence import Confidence
+from laso.estimators.tables import with_bias
+from laso.model_file import write_file
+from laso.params import Estimator
+from laso.queues import MakeQueue, beam
+from laso.tasks.base import Task
+from laso.training import Rule, Strategy
+
+FEW_ITEMS = 2000  # for fewer, threads cost more than they bring
+
+
+class Predictor(Estimator):
+    """Base class of the estimators: the search with learned weights, and what is told of it.
+
+    ``SearchEstimator`` sets the attributes.
+    """
+
+    queue: int | MakeQueue | None
+    update: Rule | None
+    strategy: Strategy
+    class_weight: ClassWeight
+    threads: int | None
+    dtype: str
+
+    task_: Task
+    classes_: Array
+    weights_: Table
+    training_: Training | None
+    class_weight_: dict[str, float] | None
+    fingerprint_: int
+    metadata_: dict[str, Any]
+    seconds_: dict[str, float]
+    n_iter_: int
+    best_epoch_: int
+    scores_: list[float]
+    converged_: bool
+    interrupted_: bool
+
+    # ------------------------------------------------------------------ how it is searched
+
+    def search_queue(self, task: Task) -> MakeQueue:
+        """Return the queue that the parameter ``queue`` stands for."""
+        if self.queue is None:
+            return self._beam(task, task.default_queue())
+        if isinstance(self.queue, (int, np.integer)) and not isinstance(self.queue, bool):
+            return self._beam(task, beam(int(self.queue)))
+        return self.queue  # type: ignore[return-value]
+
+    def _beam(self, task: Task, queue: Any) -> MakeQueue:
+        if task.problem.key is CompiledProblem.key:
+            return queue  # type: ignore[no-any-return]
+        return beam(queue.keywords["width"], key=own_key)
+
+    def update_rule(self, task: Task) -> Rule:
+        """Return the update rule; with class weights its steps are longer by the loss."""
+        rule: Any = task.default_update() if self.update is None else self.update
+        chosen: Rule = rule if self.class_weight is None else replace(rule, by_loss=True)
+        return chosen
+
+    def engine_for(self, task: Task, problem: type[CompiledProblem]) -> Machine | ExactMachine:
+        """Return the engine that searches a problem with these parameters."""
+        return engine_for(problem, self.search_queue(task), self.update_rule(task), self.strategy)
+
+    def engine(self, dataset: Corpus) -> Machine | ExactMachine:
+        """Return the engine that searches a dataset of the fitted task."""
+        return self.engine_for(self.task_, self.task_.problem_for(dataset))
+
+    def threads_for(self, dataset: Corpus) -> int:
+        """Return the number of threads for a dataset: one for a small one."""
+        if len(dataset.items) < FEW_ITEMS:
+            return 1
+        return default_threads() if self.threads is None else int(self.threads)
+
+    # ------------------------------------------------------------------ predicting
+
+    def _encoded(self, X: Any) -> tuple[Any, Corpus]:
+        self.require("weights_")
+        inputs = self.task_.read_inputs(X)
+        return inputs, self.task_.encode(inputs)
+
+    def predict(self, X: Any) -> list[Any]:
+        """Return the output of each input; a column of labels in ``X`` is not looked at."""
+        return self.decode(*self._encoded(X))
+
+    def predict_single(self, x: Any) -> Any:
+        """Return the output of one input."""
+        return self.predict([x])[0]
+
+    def decode(self, inputs: Any, dataset: Corpus, table: Table | None = None) -> list[Any]:
+        """Return the outputs of encoded inputs, with other weights if a table is given."""
+        engine, threads = self.engine(dataset), self.threads_for(dataset)
+        weights = self.weights_ if table is None else table
+        steps, ends, _ = engine.decode(dataset, all_of(dataset), weights, threads=threads)
+        return self.task_.decode_all(inputs, steps, ends)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return how good predictions for ``X`` are, from 0 to 1.
+
+        Without ``y`` the last columns of X hold the labels.
+        """
+        self.require("weights_")
+        inputs, outputs = self.task_.read(X, y)
+        predicted = self.decode(inputs, self.task_.encode(inputs))
+        return self.task_.score(self.task_.gold_outputs(inputs, outputs), predicted)
+
+    def predict_nbest(self, X: Any, n: int) -> list[list[tuple[float, Any]]]:
+        """Return the ``n`` best outputs of each input with their scores.
+
+        With ``queue=exact()`` these are the best of all, else those that the beam holds at its end.
+        """
+        return nbest.nbest_outputs(self, *self._encoded(X), n)
+
+    def predict_marginals(self, X: Any, *, least: float = 0.01) -> list[Any]:
+        """Return the probability of each step (name, first item, end), with ``queue=exact()``.
+
+        An output is as probable as exp(its score), among all that are allowed: what adagrad(),
+        sgd() and lbfgs() learn. Other updates learn scores that say little as probabilities. Steps
+        less probable than ``least`` are left out.
+        """
+        return confidence.marginals(self, *self.exactly("predict_marginals", X), least=least)
+
+    def exactly(self, name: str, X: Any) -> tuple[ExactMachine, Corpus]:
+        """Return the engine and the dataset of a method that needs exact search."""
+        _, dataset = self._encoded(X)
+        engine = self.engine(dataset)
+        if not isinstance(engine, ExactMachine):
+            raise ValueError(f"{name} needs exact search: queue=exact(), found {self.queue!r}")
+        return engine, dataset
+
+    def predict_confidence(self, X: Any, *, chunks: bool | str = False) -> list[Confidence]:
+        """Return each output, how probable it is, and how probable its parts are.
+
+        The probabilities are exact with ``queue=exact()``; otherwise they are relative to the
+        outputs that the beam holds at its end. ``calibrate`` calibrates them. With ``chunks`` the
+        parts are whole chunks that the labels mark; of several layers it names one.
+        """
+        inputs, dataset = self._encoded(X)
+        if chunks:
+            return confidence.chunk_confidences(self, inputs, dataset, chunks)
+        return confidence.confidences(self, inputs, dataset)
+
+    def calibrate(self, X: Any, y: Any = None) -> Self:
+        """Choose the temperature of ``predict_confidence`` on examples not learned from."""
+        self.require("weights_")
+        temperature = confidence.fitted_temperature(self, *self.task_.read(X, y))
+        self.metadata_ = {**self.metadata_, confidence.TEMPERATURE: temperature}
+        return self
+
+    def reliability(self, X: Any, y: Any = None) -> Reliability:
+        """Return how often parts of each probability are right: the calibration error."""
+        self.require("weights_")
+        return confidence.reliability_of(self, *self.task_.read(X, y))
+
+    def predict_forced(self, X: Any, *, known: Any = None, banned: Any = None) -> list[Any]:
+        """Return the output of each input if some of its steps are known, or banned.
+
+        Parameters
+        ----------
+        X : list of inputs
+        known : list, default=None
+            For each input None, or a label or None for each item, or spans (label, start, end).
+        banned : list, default=None
+            For each input None, labels that are banned in all of it, or such labels for each item.
+        """
+        from laso.estimators.forced import forced
+
+        self.require("weights_")
+        inputs = list(X)
+        given = [[None] * len(inputs) if some is None else list(some) for some in (known, banned)]
+        rows = zip(inputs, *given, strict=True)
+        return [forced(self, x, some, never)[0] for x, some, never in rows]
+
+    def explain(self, x: Any, *, features: int = 10) -> dict[str, Any]:
+        """Return why an input gets its output: the decisions, their features, their runners-up."""
+        from laso.estimators.explain import explained
+
+        return explained(self, x, features=features)
+
+    def trace(self, x: Any, y: Any = None) -> list[dict[str, Any]]:
+        """Return the events of the search for one input: each node dequeued, with the queue.
+
+        With the gold output ``y``, each node tells whether it is y-good.
+        """
+        from laso.estimators.explain import traced
+
+        return traced(self, x, y)
+
+    def inspect(self, *, features: int = 10, data: Any = None) -> dict[str, Any]:
+        """Return what the model is, and the top features of each label.
+
+        With ``data``, features that only inputs can name, such as pairs of words, are named too.
+        """
+        from laso.estimators.inspection import inspected
+
+        return inspected(self, features=features, data=data)
+
+    def biased(self, bias: Mapping[str, float]) -> Self:
+        """Return a copy that predicts some labels more often, or less often.
+
+        ``bias`` is added to the scores of labels. For labels that mark chunks, less for O finds
+        more chunks, of which more are wrong.
+        """
+        self.require("weights_")
+        amounts = np.zeros(len(self.classes_))
+        for label, amount in bias.items():
+            if label not in self.classes_:
+                expected = ", ".join(self.classes_)
+                raise ValueError(f"found a bias for {label!r}, expected one of {expected}")
+            amounts[list(self.classes_).index(label)] = amount
+        table = with_bias(self.weights_, list(self.task_.bias_keys()), amounts)
+        return self.with_weights(table)
+
+    def with_weights(self, table: Table) -> Self:
+        """Return a copy with other weights, which shares nothing that can change."""
+        made = copy(self)
+        for name, value in vars(self).items():
+            if name.endswith("_") and name not in ("weights_", "training_"):
+                setattr(made, name, deepcopy(value))
+        made.weights_, made.training_ = table, None
+        return made
+
+    # ------------------------------------------------------------------ files
+
+    @property
+    def size_(self) -> learning.Size:
+        """The size of the model in memory; ``save`` returns its size on disk."""
+        self.require("weights_")
+        return learning.size_of(self.weights_)
+
+    def save(
+        self, path: str | os.PathLike[str], *, weights: str | None = None, training: bool = False
+    ) -> int:
+        """Write the model to one file, all of it or nothing; return its size in bytes.
+
+        ``weights`` may be "float32", "float16" or "int8" for a smaller file. ``training`` keeps
+        what ``resume`` and ``partial_fit`` go on from.
+        """
+        self.require("weights_")
+        return write_file(path, *serialization.packed_model(self, weights, training))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, task: Task | None = None) -> Self:
+        """Return the model of a file; any other file raises ``BadModel``.
+
+        A model of a task of your own needs that task.
+        """
+        made = serialization.load(path, task)
+        if not isinstance(made, cls):
+            raise serialization.wrong_estimator(path, made, cls)
+        return made
