@@ -25,10 +25,10 @@ from laso import (
     greedy,
     passive_aggressive,
     perceptron,
+    restart,
     uniform,
     worst,
 )
-from laso import laso as restart
 from laso.data import load_bundled
 from laso.engine import layout as at
 from laso.engine.machine import as_names, new_table

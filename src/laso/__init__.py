@@ -26,7 +26,7 @@ from laso.errors import (
     SearchFailed,
     Unreachable,
 )
-from laso.learn import early, laso, learn, max_violation, siblings, standard
+from laso.learn import early, learn, max_violation, restart, siblings, standard
 from laso.problem import Node, Problem
 from laso.queues import (
     a_star,
@@ -34,11 +34,15 @@ from laso.queues import (
     best_first,
     bounded_best_first,
     breadth_first,
+    closed_set,
+    depth,
     depth_first,
     exact,
     greedy,
     hill_climbing,
-    memory,
+    only_good,
+    own_key,
+    own_signature,
 )
 from laso.search import predict, search
 from laso.training import Model, Progress, fit
@@ -85,26 +89,30 @@ __all__ = [
     "best_first",
     "bounded_best_first",
     "breadth_first",
+    "closed_set",
+    "depth",
     "depth_first",
     "early",
     "exact",
     "fit",
     "greedy",
     "hill_climbing",
-    "laso",
     "lbfgs",
     "learn",
     "linear_kernel",
     "load_model",
     "loss_proportional",
     "max_violation",
-    "memory",
     "mixed",
+    "only_good",
+    "own_key",
+    "own_signature",
     "passive_aggressive",
     "perceptron",
     "polynomial_kernel",
     "predict",
     "rbf_kernel",
+    "restart",
     "search",
     "sgd",
     "siblings",

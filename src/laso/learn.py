@@ -9,6 +9,7 @@ from laso.errors import SearchFailed, Unreachable
 from laso.problem import Node, Problem, Weights, make_node, operators, rescored, shortened
 from laso.queues import MakeQueue, Queue, depth, observed, only_good
 from laso.search import search
+from laso.values import named
 
 W = TypeVar("W", bound=Weights)
 
@@ -21,13 +22,13 @@ class Update(Protocol[W]):
         ...
 
 
-def restart(sibs: Sequence[Node]) -> Sequence[Node]:
-    """After an error, go on from the correct siblings (the paper)."""
+def continue_from_siblings(sibs: Sequence[Node]) -> Sequence[Node]:
+    """After an error, continue from the good siblings (the paper)."""
     return sibs
 
 
-def stop(sibs: Sequence[Node]) -> Sequence[Node]:
-    """After an error, go on to the next example (early update, Collins & Roark 2004)."""
+def skip_example(sibs: Sequence[Node]) -> Sequence[Node]:
+    """After an error, skip the rest of the example (early update, Collins & Roark 2004)."""
     return ()
 
 
@@ -39,7 +40,7 @@ def learn(
     queue: MakeQueue,
     update: Update[W],
     *,
-    after_error: Callable[[Sequence[Node]], Sequence[Node]] = restart,
+    after_error: Callable[[Sequence[Node]], Sequence[Node]] = continue_from_siblings,
 ) -> W:
     """Figure 2: search, and update whenever no node is y-good or a wrong goal is dequeued.
 
@@ -98,40 +99,77 @@ def siblings(
     return sibs
 
 
-def laso(problem: Problem, x: Any, y: Any, w: W, queue: MakeQueue, update: Update[W]) -> W:
-    """The paper's strategy: after an error, restart from all correct siblings."""
+# --------------------------------------------------------------------------- strategies
+
+
+@named
+def restart(problem: Problem, x: Any, y: Any, w: W, queue: MakeQueue, update: Update[W]) -> W:
+    """LaSO, the paper's strategy: after an error, update and restart from all good siblings.
+
+    Parameters
+    ----------
+    problem : Problem
+        The search problem.
+    x, y : object
+        The input and its gold output.
+    w : weight vector
+        The weights so far, as an update's ``start()`` makes them.
+    queue : queue discipline
+        How the queue is kept, for example ``beam(5)``.
+    update : update rule
+        For example ``perceptron()``.
+
+    Returns
+    -------
+    weight vector
+        The weights after the example.
+
+    Examples
+    --------
+    >>> from laso import restart
+    >>> restart
+    restart
+    """
     return learn(problem, x, y, w, queue, update)
 
 
+@named
 def early(problem: Problem, x: Any, y: Any, w: W, queue: MakeQueue, update: Update[W]) -> W:
-    """Early update (Collins & Roark 2004): after the first error, leave the example."""
-    return learn(problem, x, y, w, queue, update, after_error=stop)
+    """Early update (Collins & Roark 2004): after the first error, update and skip the example.
+
+    Parameters and result are those of ``restart``.
+    """
+    return learn(problem, x, y, w, queue, update, after_error=skip_example)
 
 
+@named
 def standard(problem: Problem, x: Any, y: Any, w: W, queue: MakeQueue, update: Update[W]) -> W:
-    """Standard update (Collins 2002): decode in full, then compare the outputs if they differ.
+    """Standard update (Collins 2002): search to the end, then compare the outputs if they differ.
 
-    Where several paths lead to ``y``, the one that the same search finds among good nodes counts.
+    If several paths lead to ``y``, the gold path is the one that the same search finds among good
+    nodes. Parameters and result are those of ``restart``.
     """
-    found = search(problem, x, w, queue, y=y)
-    if found is not None and found.good:
+    predicted = search(problem, x, w, queue, y=y)
+    if predicted is not None and predicted.good:
         return w
-    wanted = search(problem, x, w, only_good(queue), y=y)
-    return update(w, x, [_reached(wanted, y)], [_reached(found, y)])
+    gold = search(problem, x, w, only_good(queue), y=y)
+    return update(w, x, [_reached(gold, y)], [_reached(predicted, y)])
 
 
+@named
 def max_violation(problem: Problem, x: Any, y: Any, w: W, queue: MakeQueue, update: Update[W]) -> W:
-    """Max-violation update (Huang et al. 2012): compare where the search went most wrong.
+    """Max-violation update (Huang et al. 2012): compare where the search was most wrong.
 
-    The best node dequeued at each step, and the best good node that the same search dequeues among
-    good nodes only; the pair furthest apart makes the update. Steps are as the queue measures them.
+    At each step, as the queue measures steps, the best dequeued node meets the best node that the
+    same search dequeues among good nodes only. The pair with the largest difference of scores
+    makes the update. Parameters and result are those of ``restart``.
     """
-    best, found = _search_steps(problem, x, y, w, queue)
-    if found is not None and found.good:
+    best, predicted = _search_steps(problem, x, y, w, queue)
+    if predicted is not None and predicted.good:
         return w
-    best_good, wanted = _search_steps(problem, x, y, w, only_good(queue))
+    best_good, gold = _search_steps(problem, x, y, w, only_good(queue))
     pairs = [(bad, best_good[at]) for at, bad in best.items() if at in best_good and not bad.good]
-    pairs.append((_reached(found, y), _reached(wanted, y)))
+    pairs.append((_reached(predicted, y), _reached(gold, y)))
     bad, good = max(pairs, key=lambda pair: pair[0].score - pair[1].score)
     return update(w, x, [good], [bad])
 
@@ -139,7 +177,7 @@ def max_violation(problem: Problem, x: Any, y: Any, w: W, queue: MakeQueue, upda
 def _search_steps(
     problem: Problem, x: Any, y: Any, w: Weights, queue: MakeQueue
 ) -> tuple[dict[Any, Node], Node | None]:
-    """A search that knows ``y``: the best node dequeued at each step, and the goal found."""
+    """A search that knows ``y``: the best node dequeued at each step, and the goal."""
     best: dict[Any, Node] = {}
 
     def keep(node: Node, rest: Queue) -> None:

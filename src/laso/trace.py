@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from laso.learn import laso
+from laso.learn import restart
 from laso.problem import UNKNOWN, Node, Problem, Weights
 from laso.queues import MakeQueue, Queue, observed
 from laso.search import search
@@ -79,7 +79,7 @@ def trace_learn(
     queue: MakeQueue,
     update: Rule,
     *,
-    strategy: Strategy = laso,
+    strategy: Strategy = restart,
 ) -> tuple[WeightVector, list[Event]]:
     """The weights after Figure 2 (or another strategy) and its events: dequeues and updates."""
     notes = _Notebook()

@@ -19,7 +19,7 @@ from laso.engine.exact import ExactMachine
 from laso.engine.layout import Array, Corpus, Table
 from laso.engine.machine import Machine, all_of, new_table
 from laso.engine.nbest import beam_nbest
-from laso.engine.passes import Plan, Report, Training, train
+from laso.engine.passes import Plan, Training, train
 from laso.errors import BadData
 from laso.estimators import storage
 from laso.estimators.chunk_confidence import TagsOf, in_chunks
@@ -44,13 +44,14 @@ from laso.features.inputs import (
 )
 from laso.features.templates import BIAS, LABEL, parse_templates
 from laso.model_file import packed, read_file, reading, write_file
+from laso.training import Progress
 from laso.updates import Lbfgs, Likelihood
 
 __all__ = ["SequenceEstimator", "by_sentence", "is_weighted", "whole"]
 
 USUAL_NAMES = ("w", "pos")
 
-Progress = Callable[[Report], None]
+Callback = Callable[[Progress], None]
 
 
 class SequenceEstimator(Task):
@@ -64,7 +65,7 @@ class SequenceEstimator(Task):
         y: Any = None,
         *,
         dev: Any = None,
-        progress: Progress | None = None,
+        progress: Callback | None = None,
         checkpoint: Checkpoint | None = None,
     ) -> Self:
         """Learn from sentences ``X`` and their labels ``y``, or from X alone: labels come last.
@@ -92,7 +93,7 @@ class SequenceEstimator(Task):
         *,
         store: str | os.PathLike[str],
         dev: Any = None,
-        progress: Progress | None = None,
+        progress: Callback | None = None,
         checkpoint: Checkpoint | None = None,
     ) -> Self:
         """Learn from more sentences than memory holds, with the result that ``fit`` would have.
@@ -114,7 +115,7 @@ class SequenceEstimator(Task):
         store: str | os.PathLike[str],
         epochs: int,
         dev: Any = None,
-        progress: Progress | None = None,
+        progress: Callback | None = None,
         checkpoint: Checkpoint | None = None,
     ) -> Self:
         """``resume`` for ``fit_stream``."""
@@ -130,7 +131,7 @@ class SequenceEstimator(Task):
         *,
         epochs: int,
         dev: Any = None,
-        progress: Progress | None = None,
+        progress: Callback | None = None,
         checkpoint: Checkpoint | None = None,
     ) -> Self:
         """Go on to ``epochs`` in all, on the data of ``fit``, as if it had not stopped before.
@@ -147,7 +148,7 @@ class SequenceEstimator(Task):
         self,
         examples: Examples,
         epochs: int,
-        progress: Progress | None,
+        progress: Callback | None,
         checkpoint: Checkpoint | None,
     ) -> Self:
         if examples.fingerprint != self.fingerprint_:
@@ -162,7 +163,7 @@ class SequenceEstimator(Task):
         y: Any = None,
         *,
         classes: Sequence[str] | None = None,
-        progress: Progress | None = None,
+        progress: Callback | None = None,
     ) -> Self:
         """One pass over these sentences, whose labels, words and features may be new.
 
@@ -293,7 +294,7 @@ class SequenceEstimator(Task):
         self,
         examples: Examples,
         epochs: int,
-        progress: Progress | None,
+        progress: Callback | None,
         checkpoint: Checkpoint | None = None,
     ) -> Self:
         training = self._state()

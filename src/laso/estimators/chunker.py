@@ -34,7 +34,7 @@ from laso.features.schemes import (
 )
 from laso.features.segments import FEATURE_SETS, SegmentEncoder
 from laso.features.templates import LENGTH, Template
-from laso.learn import laso
+from laso.learn import restart
 from laso.metrics import chunk_scores
 from laso.queues import MakeQueue, beam
 from laso.tasks.chunking import MAYBE, Chunking, partly, wanted
@@ -80,7 +80,7 @@ class Chunker(SequenceEstimator):
         columns: Sequence[str] | None = None,
         queue: int | MakeQueue = 5,
         update: Rule | None = None,
-        strategy: Strategy = laso,
+        strategy: Strategy = restart,
         epochs: int = 10,
         seed: int | None = 0,
         held_out: float | None = None,

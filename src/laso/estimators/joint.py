@@ -31,7 +31,7 @@ from laso.features.inputs import (
 from laso.features.layer_sets import FEATURE_SETS
 from laso.features.layers import BETWEEN, JointEncoder, layer_labels, row_labels
 from laso.features.templates import BIAS, LABEL, LENGTH, Template
-from laso.learn import laso
+from laso.learn import restart
 from laso.queues import MakeQueue
 from laso.tasks import tagging
 from laso.tasks.joint import Joint
@@ -76,7 +76,7 @@ class JointTagger(SequenceEstimator):
         columns: Sequence[str] | None = None,
         queue: int | MakeQueue = 10,
         update: Rule | None = None,
-        strategy: Strategy = laso,
+        strategy: Strategy = restart,
         epochs: int = 10,
         seed: int | None = 0,
         held_out: float | None = None,

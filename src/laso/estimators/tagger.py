@@ -17,7 +17,7 @@ from laso.features import encode
 from laso.features.encode import Encoder
 from laso.features.inputs import Column, Data
 from laso.features.templates import LABEL, Template, default_templates
-from laso.learn import laso
+from laso.learn import restart
 from laso.metrics import accuracy, chunk_scores
 from laso.model_file import stored_rows
 from laso.queues import MakeQueue
@@ -61,7 +61,7 @@ class Tagger(SequenceEstimator):
         columns: Sequence[str] | None = None,
         queue: int | MakeQueue = 5,
         update: Rule | None = None,
-        strategy: Strategy = laso,
+        strategy: Strategy = restart,
         constraints: str | Mapping[str | None, Sequence[str | None]] | None = None,
         epochs: int = 10,
         seed: int | None = 0,

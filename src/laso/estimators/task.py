@@ -32,7 +32,7 @@ from laso.features.inputs import (
     string_keys,
 )
 from laso.features.templates import BIAS, LABEL, Template
-from laso.learn import early, laso
+from laso.learn import early, restart
 from laso.params import Estimator
 from laso.queues import MakeQueue, beam
 from laso.training import Rule, Strategy
@@ -98,7 +98,7 @@ class Task(Estimator):
         columns: Sequence[str] | None = None,
         queue: int | MakeQueue = 5,
         update: Rule | None = None,
-        strategy: Strategy = laso,
+        strategy: Strategy = restart,
         epochs: int = 10,
         seed: int | None = 0,
         held_out: float | None = None,
@@ -240,7 +240,7 @@ class Task(Estimator):
     @property
     def _has_siblings(self) -> bool:
         """Are all good siblings made after an error?"""
-        return self.strategy in (laso, early) and not self._is_exact
+        return self.strategy in (restart, early) and not self._is_exact
 
     def _weighed_rule(self) -> Rule:
         """The update, whose steps are as long as class weights say if there are any."""
@@ -255,7 +255,7 @@ class Task(Estimator):
     def _machine(self, weighted: bool) -> Machine | ExactMachine:
         problem = self._problem(weighted)
         if self._is_exact:
-            return ExactMachine(problem, self._weighed_rule(), expected=self.strategy is laso)
+            return ExactMachine(problem, self._weighed_rule(), expected=self.strategy == restart)
         return Machine(problem, self._options())
 
     def _margin(self) -> float:
