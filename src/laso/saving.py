@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -100,11 +101,12 @@ def _as_json(name: Any) -> Any:
     """A name as a JSON value; None if there is none for it."""
     if isinstance(name, bool) or name is None:
         return name
-    if isinstance(name, float):
+    if isinstance(name, str):
+        return str(name)
+    if isinstance(name, Integral):
+        return int(name)
+    if isinstance(name, Real):
         return float(name) if math.isfinite(name) else None
-    for kind in (str, int):
-        if isinstance(name, kind):
-            return kind(name)
     return [_plain(part) for part in name] if isinstance(name, tuple) else None
 
 

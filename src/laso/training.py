@@ -247,8 +247,8 @@ def fit(
     >>> from laso import beam, fit
     >>> from laso.examples.tagging import Tagging
     >>> model = fit(Tagging("ab"), [("xy", ("a", "b")), ("yx", ("b", "a"))], queue=beam(2))
-    >>> model.predict("xx")
-    ('a', 'a')
+    >>> model.predict("xy")
+    ('a', 'b')
     """
     if epochs < 1:
         raise ValueError(f"epochs must be at least 1, found {epochs}")

@@ -20,6 +20,8 @@ from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, TypeVar, cast
 
+from laso.problem import shortened
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 MAX_LENGTH = 1000  # characters of a text to parse
@@ -177,10 +179,10 @@ def _check_known(value: Any, place: str) -> None:
     """Raise if parse does not know the value or one of its parameters."""
     if value is None or isinstance(value, (bool, Integral, Real, str)):
         return
-    known = _known()
-    if isinstance(value, Named) and known.get(value.function.__name__) is value:
+    names = known()
+    if isinstance(value, Named) and names.get(value.function.__name__) is value:
         return
-    if isinstance(value, Value) and known.get(value._name) is type(value):
+    if isinstance(value, Value) and names.get(value._name) is type(value):
         assert is_dataclass(value)
         for field in fields(value):
             part = getattr(value, field.name)
@@ -248,8 +250,8 @@ def parse(text: str) -> Any:
     except (RecursionError, MemoryError):  # what Python's parser says of deep nesting
         why = ": it is nested too deeply"
     raise ValueError(
-        f"found {text!r}, expected a number, one of {', '.join(CONSTANTS)}, or a call of one of "
-        f"{', '.join(CONSTRUCTORS)}{why}"
+        f"found {shortened(text)}, expected a number, one of {', '.join(CONSTANTS)}, or a call of "
+        f"one of {', '.join(CONSTRUCTORS)}{why}"
     )
 
 
@@ -266,7 +268,7 @@ def _value(node: ast.expr, nesting: int) -> Any:
             return -number
     if isinstance(node, ast.Name):
         if node.id in CONSTANTS:
-            return _known()[node.id]
+            return known()[node.id]
         if node.id in CONSTRUCTORS:
             raise ValueError(f"{node.id} needs parentheses, as in {node.id}(...)")
         raise ValueError(f"there is no {node.id!r}")
@@ -282,6 +284,8 @@ def _called(name: str, node: ast.Call, nesting: int) -> Any:
     for keyword in node.keywords:
         if keyword.arg is None:
             raise ValueError("arguments cannot be unpacked")
+        if keyword.arg in given:
+            raise ValueError(f"{keyword.arg} is given twice")
         given[keyword.arg] = _value(keyword.value, nesting + 1)
     arguments = [_value(argument, nesting + 1) for argument in node.args]
     if name == "float":  # as infinity is written
@@ -289,12 +293,12 @@ def _called(name: str, node: ast.Call, nesting: int) -> Any:
             raise ValueError("float can only be called as float('inf') or float('-inf')")
         return float(arguments[0])
     try:
-        return _known()[name](*arguments, **given)
+        return known()[name](*arguments, **given)
     except TypeError as error:
         raise ValueError(str(error).replace(".__init__()", "()")) from None
 
 
-def _known() -> dict[str, Any]:
+def known() -> dict[str, Any]:
     """The names that texts may use, with what they mean."""
     import laso
 

@@ -1,18 +1,7 @@
 """The eight-puzzle, a space with cycles: A* solves a dozen boards and a narrow beam learns them."""
 
-from laso import (
-    Linear,
-    Model,
-    Node,
-    Problem,
-    beam,
-    best_first,
-    breadth_first,
-    closed_set,
-    fit,
-    search,
-)
-from laso.queues import observed
+from laso import Linear, Model, Node, Problem, beam, best_first, breadth_first, fit, search
+from laso.queues import closed_set, observed
 
 Board = tuple[int, ...]  # the tiles 0 to 7 row by row, 8 for the gap; solved when in order
 BOARDS = """041265378 012764358 017384652 138042675 124083675 820341675 312470865 028513674
