@@ -15,10 +15,10 @@ W = TypeVar("W", bound=Weights)
 
 
 class Update(Protocol[W]):
-    """*update* of Figure 2: better weights from the good siblings and the nodes of the queue."""
+    """*update* of Figure 2: new weights from the good siblings and the nodes of the queue."""
 
     def __call__(self, w: W, x: Any, sibs: Sequence[Node], nodes: Sequence[Node]) -> W:
-        """Better weights."""
+        """Return the new weights."""
         ...
 
 
@@ -44,8 +44,37 @@ def learn(
 ) -> W:
     """Figure 2: search, and update whenever no node is y-good or a wrong goal is dequeued.
 
-    One case more than in the paper: a discipline such as hill-climbing may refuse every successor
-    of a good node. That is the same error, seen one step earlier.
+    There is one case more than in the paper: a discipline such as hill-climbing may refuse every
+    successor of a good node. That is the same error, seen one step earlier.
+
+    Parameters
+    ----------
+    problem : Problem
+        The search problem.
+    x, y : object
+        The input and its gold output.
+    w : weight vector
+        The weights so far, as an update's ``start()`` makes them.
+    queue : queue discipline
+        The paper's *enqueue*, for example ``beam(5)``.
+    update : update rule
+        For example ``perceptron()``.
+    after_error : callable, default=continue_from_siblings
+        A function of the good siblings: the nodes from which the search continues after an error.
+
+    Returns
+    -------
+    weight vector
+        The weights after the example.
+
+    Examples
+    --------
+    >>> from laso import beam, learn, perceptron
+    >>> from laso.examples.tagging import Tagging
+    >>> rule = perceptron()
+    >>> w = learn(Tagging("ab"), ("x",), ("b",), rule.start(), beam(1), rule)
+    >>> w.weights["b x"]
+    1.0
     """
 
     def corrected(sibs: Sequence[Node], wrong: Sequence[Node]) -> tuple[W, Any]:
@@ -79,9 +108,23 @@ def siblings(
 ) -> list[Node]:
     """*siblings* of Figure 2: the y-good nodes beside ``node``.
 
-    Back to the first y-good ancestor, then forward through y-good nodes only until they have come
-    as far as ``node``: to its depth in the paper, to its round in a beam that has another key. A
-    good goal that comes earlier stands for itself.
+    The walk goes back to the first y-good ancestor, then forward through y-good nodes only, until
+    they have come as far as ``node``: to its depth in the paper, to its round in a beam that has
+    another key. A good goal that comes earlier is a sibling too.
+
+    Parameters
+    ----------
+    problem, x, y, w
+        Those of ``learn``.
+    node : Node
+        The node that was dequeued.
+    measure : callable, default=depth
+        How far a node has come; a queue has it as its method ``measure``.
+
+    Returns
+    -------
+    list of Node
+        The good siblings.
     """
     ancestor = node
     while not ancestor.good:
