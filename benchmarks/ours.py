@@ -20,11 +20,11 @@ UPDATES = [
     "alma 0.5",
     "passive-aggressive 0.02",
 ]
-STRATEGIES = ["laso", "early", "max_violation"]
+STRATEGIES = ["restart", "early", "max_violation"]
 # What the model knows of the labels before, beside the template (which has the last one): a
 # greedy search or a beam pays nothing for a longer history, exact search its square.
 HISTORIES = ["", "label[-2]|label[-1]", "label[-2]|label[-1] label[-1]|pos[0]"]
-BEAM: Settings = {"update": "perceptron", "strategy": "laso", "history": "", "epochs": 6}
+BEAM: Settings = {"update": "perceptron", "strategy": "restart", "history": "", "epochs": 6}
 BEAM_GRID: Grid = {
     "update": UPDATES,
     "history": HISTORIES,

@@ -18,11 +18,11 @@ from laso import (
     bounded_best_first,
     early,
     greedy,
-    laso,
     loss_proportional,
     max_violation,
     passive_aggressive,
     perceptron,
+    restart,
     search,
     standard,
     uniform,
@@ -60,7 +60,7 @@ UPDATES: list[Callable[..., Rule]] = [
     passive_aggressive,
 ]
 WEIGHTINGS = [uniform, loss_proportional, worst]
-STRATEGIES = [laso, early, standard, max_violation]
+STRATEGIES = [restart, early, standard, max_violation]
 
 Seen = list[tuple[Node, Any, tuple[int, Any]]]
 

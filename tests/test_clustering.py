@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from laso import alma, beam, laso
+from laso import alma, beam, restart
 from laso.engine.machine import Machine, all_of, averaged, new_table
 from laso.engine.options import options_for
 from laso.engine.passes import Plan, Training, train
@@ -57,7 +57,7 @@ def test_learning_reproduces_the_clusters():
     outputs = [[clusters[i] for i in items] for items in order]
     values = [value for vector in vectors for value in vector]
     corpus = corpus_of(rows, outputs, [2], columns=2, values=values)
-    machine = Machine(Clustering, options_for(Clustering, beam(2), alma(), laso))
+    machine = Machine(Clustering, options_for(Clustering, beam(2), alma(), restart))
     table = new_table(1, margin=machine.options.margin, dtype=np.float64)
     training = train(machine, corpus, Training(table), Plan(epochs=60))
     found, ends, _ = machine.decode(corpus, all_of(corpus), averaged(training.table))

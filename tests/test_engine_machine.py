@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from laso import SearchFailed, beam, bounded_best_first, laso, perceptron
+from laso import SearchFailed, beam, bounded_best_first, perceptron, restart
 from laso.engine import kernels, machine
 from laso.engine import layout as at
 from laso.engine.layout import Corpus, Table
@@ -112,7 +112,7 @@ def test_long_paths_need_more_scratch(grown):
     n = 10
     words, tags = random.integers(0, 3, (n, 1)).tolist(), random.integers(-1, 3, n).tolist()
     corpus = corpus_of([words] * 3, [tags] * 3, tagging_spec())
-    twins = Twins(TAGGING, corpus, beam(4), perceptron(margin=0.75), laso)
+    twins = Twins(TAGGING, corpus, beam(4), perceptron(margin=0.75), restart)
     assert same_tables(learned(twins, small=True), learned(twins))
     assert grown[at.MORE_SCRATCH] > 0
 
@@ -125,7 +125,7 @@ def test_decoding_grows_too(grown):
         parsing.spec_for(parsing.usual_templates(2)),
         columns=2,
     )
-    twins = Twins(PARSING, corpus, bounded_best_first(4), perceptron(), laso)
+    twins = Twins(PARSING, corpus, bounded_best_first(4), perceptron(), restart)
 
     class Tight(machine.Machine):
         def new_run(self, corpus, order, table):
@@ -178,7 +178,7 @@ def sentences(n: int) -> Corpus:
 
 def test_threads_do_not_change_the_output():
     corpus = sentences(11)
-    twins = Twins(TAGGING, corpus, beam(2), perceptron(), laso)
+    twins = Twins(TAGGING, corpus, beam(2), perceptron(), restart)
     table = averaged(learned(twins))
     one = twins.machine.decode(corpus, all_of(corpus), table)
     for threads in (2, 3, 20):
@@ -188,7 +188,7 @@ def test_threads_do_not_change_the_output():
 
 def test_decoding_follows_the_order():
     corpus = sentences(9)
-    twins = Twins(TAGGING, corpus, beam(2), perceptron(), laso)
+    twins = Twins(TAGGING, corpus, beam(2), perceptron(), restart)
     table = learned(twins)
     steps, ends, scores = twins.machine.decode(corpus, all_of(corpus), table)
     all_steps = split(steps, ends)
@@ -201,7 +201,7 @@ def test_decoding_follows_the_order():
 
 def test_learning_at_once_or_one_by_one_is_the_same():
     corpus = sentences(9)
-    twins = Twins(TAGGING, corpus, beam(2), perceptron(), laso)
+    twins = Twins(TAGGING, corpus, beam(2), perceptron(), restart)
     order = np.array([8, 1, 1, 6, 3, 0])
     at_once, run = twins.begin()
     at_once, _, wrong = twins.machine.learn(corpus, order, at_once, run)
@@ -235,7 +235,7 @@ def test_an_input_without_items_is_its_own_goal(task: Task):
         nothing = corpus._replace(
             starts=np.zeros(n + 1, np.int64), output_starts=np.zeros(n + 1, np.int64)
         )
-        twins = Twins(task, nothing, beam(2), perceptron(), laso)
+        twins = Twins(task, nothing, beam(2), perceptron(), restart)
         table = learned(twins)
         assert table.ints.tolist() == [0, 1, 2 * n, 0]
         steps, ends, scores = twins.machine.decode(nothing, all_of(nothing), table)
@@ -246,7 +246,7 @@ def test_an_input_without_items_is_its_own_goal(task: Task):
 
 def test_the_average_of_no_examples_is_the_weights():
     corpus = sentences(5)
-    table = learned(Twins(TAGGING, corpus, beam(2), perceptron(), laso))
+    table = learned(Twins(TAGGING, corpus, beam(2), perceptron(), restart))
     table.ints[at.TICKS] = 0
     table.reals[at.SCALE] = 0.5
     rows = table.ints[at.ROWS]
@@ -257,7 +257,7 @@ def test_a_search_that_fails_names_its_input():
     never = Constraints(np.zeros((N_TAGS + 1, N_TAGS), np.int64), np.ones(N_TAGS, np.int64))
     spec = tagging.make_spec(N_TAGS, [(1, [(0, 0)])], constraints=never)
     corpus = corpus_of([[], [], [[0]]], [[], [], [0]], spec)
-    twins = Twins(TAGGING, corpus, beam(2), perceptron(), laso)
+    twins = Twins(TAGGING, corpus, beam(2), perceptron(), restart)
     table, _ = twins.begin()
     with pytest.raises(SearchFailed, match="input 2: the queue ran empty"):
         twins.machine.decode(corpus, np.array([0, 1, 2]), table)

@@ -260,7 +260,7 @@ def test_plain_settings_become_queue_update_and_strategy():
     )
     assert made["update"] == laso.alma(alpha=0.5, B=2.0, weighting=laso.worst)
     assert made["queue"] == 5  # what that means is for the estimator to say
-    assert (made["strategy"], made["epochs"]) == (laso.laso, 3)
+    assert (made["strategy"], made["epochs"]) == (laso.restart, 3)
     theorem = {"queue": 1, "update": "alma", "alpha": 0.9, "B": "sqrt(8)/alpha", "epochs": 1}
     assert worker.parameters(theorem)["update"].b == laso.alma(alpha=0.9).b
     exact = worker.parameters({"queue": "exact", "strategy": "standard", "epochs": 1})

@@ -20,18 +20,18 @@ from laso import (
     best_first,
     bounded_best_first,
     breadth_first,
+    closed_set,
     depth_first,
     early,
     exact,
     greedy,
     hill_climbing,
-    laso,
     learn,
     max_violation,
-    memory,
     passive_aggressive,
     perceptron,
     predict,
+    restart,
     search,
     siblings,
     standard,
@@ -68,7 +68,7 @@ Weighted = dict[Hashable, float]
 class Lesson:
     """One call of a strategy with all that happened: dequeued nodes, and updates with weights."""
 
-    def __init__(self, problem, x, y, w, queue, *, rule=None, strategy=laso):
+    def __init__(self, problem, x, y, w, queue, *, rule=None, strategy=restart):
         self.rule: Any = rule or perceptron()
         self.nodes: list[Node] = []
         self.updates: list[Any] = []
@@ -402,7 +402,7 @@ DISCIPLINES = {
     "exact": exact(lambda state: state),
     "depth first": depth_first(),
     "breadth first": breadth_first(),
-    "memory": memory(beam(2), key=lambda state: state),
+    "memory": closed_set(beam(2), key=lambda state: state),
 }
 RULES = [perceptron(), perceptron(margin=1.0), alma(alpha=0.5), passive_aggressive()]
 
@@ -528,7 +528,7 @@ def test_learning_equals_its_twin(drawn, width):
 
 # Strategies
 
-STRATEGIES = [laso, early, standard, max_violation]
+STRATEGIES = [restart, early, standard, max_violation]
 
 
 @quick

@@ -25,10 +25,10 @@ from laso import (
     greedy,
     passive_aggressive,
     perceptron,
+    restart,
     uniform,
     worst,
 )
-from laso import laso as restart
 from laso.data import load_bundled
 from laso.engine import layout as at
 from laso.engine.machine import as_names, new_table
@@ -36,7 +36,6 @@ from laso.engine.options import options_for, own_key
 from laso.estimators.serialization import described_parameters
 from laso.features import CHUNKING, default_templates
 from laso.model_file import (
-    KNOWN,
     _squeezed,
     _unsqueezed,
     dense,
@@ -51,6 +50,7 @@ from laso.model_file import (
     write_file,
 )
 from laso.tasks.tagging.problem import Tagging
+from laso.values import known
 
 TRAIN, TEST = load_bundled()
 FEW = TRAIN[:60]
@@ -225,6 +225,19 @@ def test_what_cannot_be_saved_by_name_is_refused(fitted, tmp_path):
             described(thing)
 
 
+def test_the_refusal_names_the_parameter():
+    with pytest.raises(ValueError, match=r"^found weighting=<function .*> in perceptron\("):
+        described(perceptron(weighting=lambda sibs, nodes: []))
+    with pytest.raises(ValueError, match=r"^found key=<built-in function id> in beam\(5, key="):
+        described(beam(5, key=id))
+
+
+def test_queues_updates_and_strategies_are_stored_as_text():
+    assert described(beam(5)) == {"value": "beam(5)"}
+    assert described(perceptron(weighting=worst)) == {"value": "perceptron(weighting=worst)"}
+    assert described(restart) == {"value": "restart"}
+
+
 @pytest.mark.parametrize(
     "thing",
     [None, 3, 0.5, "a", True, restart, early, worst, alma(alpha=0.5), perceptron(weighting=worst)],
@@ -236,6 +249,7 @@ def test_descriptions_are_json_and_come_back(thing):
 @pytest.mark.parametrize("queue", [greedy(), beam(7), beam(2, key=own_key), bounded_best_first(3)])
 def test_queues_come_back(queue):
     again = restored(json.loads(json.dumps(described(queue))))
+    assert again == queue
     rule = perceptron()
     assert options_for(Tagging, again, rule) == options_for(Tagging, queue, rule)
 
@@ -355,10 +369,12 @@ CHANGES = {
     "parameters": setting("parameters", to={}),
     "unknown parameter": setting("parameters", "power", to=9),
     "bad parameter": setting("parameters", "epochs", to=0),
-    "bad queue": setting("parameters", "queue", to={"make": "system", "with": {}}),
-    "odd queue": setting("parameters", "queue", to={"make": "Beam", "with": {"colour": 1}}),
-    "bad function": setting("parameters", "strategy", to={"name": "eval"}),
-    "bad update": setting("parameters", "update", to={"make": "Alma", "with": {"alpha": 7}}),
+    "bad queue": setting("parameters", "queue", to={"value": "system()"}),
+    "odd queue": setting("parameters", "queue", to={"value": "beam(5, colour=1)"}),
+    "bad function": setting("parameters", "strategy", to={"value": "eval"}),
+    "bad update": setting("parameters", "update", to={"value": "alma(alpha=7)"}),
+    "no value": setting("parameters", "update", to={"make": "Alma", "with": {}}),
+    "a value that is no text": setting("parameters", "update", to={"value": 7}),
     "history": setting("history", to=None),
     "epoch": setting("history", "epoch", to=-1),
     "scores": setting("history", "scores", to=["x"]),
@@ -415,8 +431,8 @@ def test_compressed_arrays_are_of_the_size_they_say(stored, dtype, size):
 
 def test_loading_makes_only_what_is_known():
     """Nothing that runs a command, imports or opens a file can be named."""
-    modules = {thing.__module__ for thing in KNOWN.values()}
-    assert modules == {"laso.queues", "laso.updates", "laso.learn"}
+    modules = {thing.__module__ for thing in known().values()}
+    assert modules == {"laso.queues", "laso.updates", "laso.learn", "laso.vectors"}
 
 
 # Parts

@@ -151,7 +151,8 @@ def test_ten_thousand_damaged_files_are_answered_with_one_clear_error(tmp_path):
 
 
 NUMBERS = (0, -1, 1, 2**31, 2**63, 10**30, 1e308)
-LIKELY: list[Any] = [*NUMBERS, None, True, "", "x", [], {}, [[]], {"make": "Beam"}]
+PLAIN: list[Any] = [None, True, "", "x", [], {}, [[]]]
+LIKELY: list[Any] = [*NUMBERS, *PLAIN, {"make": "Beam"}, {"value": "beam()"}, {"value": 1}]
 
 
 def twisted(value, draw):

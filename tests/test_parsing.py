@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from laso import beam, laso, perceptron
+from laso import beam, perceptron, restart
 from laso.engine import layout as at
 from laso.engine.layout import Input
 from laso.engine.machine import Machine, all_of, averaged, new_table
@@ -169,7 +169,7 @@ def test_learning_reproduces_the_trees():
     ]
     rows, heads = zip(*sentences, strict=True)
     corpus = corpus_of(rows, heads, spec_for(usual_templates(2)), columns=2)
-    options = options_for(Parsing, beam(4), perceptron(), laso)
+    options = options_for(Parsing, beam(4), perceptron(), restart)
     machine = Machine(Parsing, options)
     training = train(
         machine, corpus, Training(new_table(N_LABELS, dtype=np.float64)), Plan(epochs=20)

@@ -3,18 +3,18 @@ import signal
 
 import numpy as np
 
+from laso import Progress
 from laso.data import load_bundled
 from laso.engine import layout as at
-from laso.engine.passes import Report
 from laso.estimators import Tagger
 
 
 def test_ctrl_c_ends_between_two_examples_and_keeps_what_was_learned():
     train, test = load_bundled()
     before = signal.getsignal(signal.SIGINT)
-    seen: list[Report] = []
+    seen: list[Progress] = []
 
-    def press(report: Report) -> None:
+    def press(report: Progress) -> None:
         seen.append(report)
         if len(seen) == 3:  # in the middle of the second epoch
             os.kill(os.getpid(), signal.SIGINT)

@@ -17,11 +17,11 @@ from laso import (
     best_first,
     bounded_best_first,
     breadth_first,
+    closed_set,
     depth_first,
     exact,
     greedy,
     hill_climbing,
-    memory,
     search,
 )
 from laso.problem import Node
@@ -353,7 +353,7 @@ WITH_MEMORY += [exact(lambda state: state), beam(2, key=lambda node: -node.state
 
 
 def remembered(graph: Graph, queue) -> list[Any]:
-    seen, _ = run(GraphProblem(), graph, graph.vector(), memory(queue, key=lambda state: state))
+    seen, _ = run(GraphProblem(), graph, graph.vector(), closed_set(queue, key=lambda state: state))
     return states_of(seen)
 
 
@@ -404,7 +404,7 @@ def test_a_beam_with_memory_is_cut_after_closed_copies_have_left_it():
         "A": {"t": 0.0},
     }
     graph = Graph(edges, frozenset("t"), "r")
-    seen, goal = run(GraphProblem(), graph, graph.vector(), memory(beam(2), key=lambda s: s[0]))
+    seen, goal = run(GraphProblem(), graph, graph.vector(), closed_set(beam(2), key=lambda s: s[0]))
     assert states_of(seen) == ["r", "P", "Q", "A", "t"]
     assert goal is seen[-1]
 
@@ -412,13 +412,13 @@ def test_a_beam_with_memory_is_cut_after_closed_copies_have_left_it():
 def test_memory_forgets_what_was_enqueued_but_never_dequeued():
     edges = {"s": {"a": 1.0, "b": 0.0}, "a": {"b": 5.0}, "b": {"t": 0.0}}
     graph = Graph(edges, frozenset("t"), "s")
-    seen, _ = run(GraphProblem(), graph, graph.vector(), memory(best_first(), key=lambda s: s))
+    seen, _ = run(GraphProblem(), graph, graph.vector(), closed_set(best_first(), key=lambda s: s))
     assert paths_of(seen) == [("s",), ("s", "a"), ("s", "a", "b"), ("s", "a", "b", "t")]
 
 
 def test_memory_may_compare_less_than_the_state():
     graph = Graph({"s": {"x1": 2.0, "x2": 1.0, "z": 0.0}}, frozenset(), "s")
-    seen, _ = run(GraphProblem(), graph, graph.vector(), memory(a_star(), key=lambda s: s[0]))
+    seen, _ = run(GraphProblem(), graph, graph.vector(), closed_set(a_star(), key=lambda s: s[0]))
     assert states_of(seen) == ["s", "x1", "z"]
 
 
@@ -433,7 +433,7 @@ def test_a_queue_with_memory_counts_only_open_nodes(graph):
 
     for queue in COMPLETE:
         closed: set[Any] = set()
-        queue = observed(memory(queue, key=lambda state: state), look)
+        queue = observed(closed_set(queue, key=lambda state: state), look)
         search(GraphProblem(), graph, graph.vector(), queue)
 
 
@@ -498,7 +498,7 @@ def every_discipline():
         greedy(),
         hill_climbing(),
         exact(lambda state: state),
-        memory(beam(2), key=lambda state: state),
+        closed_set(beam(2), key=lambda state: state),
         only_good(beam(2)),
     ]
 
@@ -508,7 +508,7 @@ def test_nodes_measure_their_depth(queue):
     assert [queue([]).measure(Node("abc", depth=depth)) for depth in (0, 7)] == [0, 7]
 
 
-@pytest.mark.parametrize("wrap", [lambda q: q, only_good, lambda q: memory(q, key=len)])
+@pytest.mark.parametrize("wrap", [lambda q: q, only_good, lambda q: closed_set(q, key=len)])
 def test_nodes_measure_their_key_in_a_beam_that_has_one(wrap):
     def key(node):
         return len(node.state)

@@ -15,11 +15,11 @@ from laso import (
     best_first,
     bounded_best_first,
     breadth_first,
+    closed_set,
     depth_first,
     exact,
     greedy,
     hill_climbing,
-    memory,
     predict,
     search,
 )
@@ -117,7 +117,7 @@ def test_with_memory_a_star_is_optimal_if_h_is_consistent(graph, data):
             GraphProblem(),
             with_h(graph, h),
             graph.vector(),
-            memory(a_star(), key=lambda state: state),
+            closed_set(a_star(), key=lambda state: state),
         )
         assert goal is not None
         assert goal.g == best

@@ -35,7 +35,6 @@ from laso import (
 from laso.data import find_corpus, load_bundled
 from laso.engine import layout as at
 from laso.engine.machine import as_names
-from laso.engine.passes import Report
 from laso.engine.reference import Reference, input_of, output_of
 from laso.errors import BadData, BadTemplate, MissingData
 from laso.features import CHUNKING
@@ -44,6 +43,7 @@ from laso.metrics import accuracy, chunk_scores
 from laso.tasks.constraints import table
 from laso.tasks.tagging.problem import Tagging, WeightedTagging
 from laso.tasks.tagging.task import labelling_score
+from laso.training import Progress
 from tests.interruption import StopAfter
 from tests.spaces import quick
 
@@ -418,7 +418,7 @@ def test_labels_of_learning_must_keep_the_constraints():
 
 
 def test_held_out_scores_and_the_best_epoch():
-    reports: list[Report] = []
+    reports: list[Progress] = []
     tagger = Tagger(features=CHUNKING, queue=2, epochs=6, held_out=0.25)
     tagger.fit(TRAIN, progress=reports.append)
     assert len(tagger.scores_) == tagger.n_iter_ == 6

@@ -14,9 +14,9 @@ from laso import (
     bounded_best_first,
     fit,
     greedy,
-    laso,
     loss_proportional,
     perceptron,
+    restart,
     search,
     uniform,
     worst,
@@ -79,7 +79,7 @@ def after_passes(data, queue, rule, passes: int):
     w = rule.start()
     for _ in range(passes):
         for x, y in data:
-            w = laso(TREE, x, y, w, queue, rule)
+            w = restart(TREE, x, y, w, queue, rule)
     return w
 
 
@@ -189,7 +189,7 @@ def perceptron_errors(data, queue, rule, epochs: int) -> list[int]:
     for _ in range(epochs):
         before = w.k
         for x, y in data:
-            w = laso(TREE, x, y, w, queue, rule)
+            w = restart(TREE, x, y, w, queue, rule)
         counts.append(w.k - before)
     return counts
 
@@ -377,7 +377,7 @@ def keeps_its_margin(data, queue, weights: Vector, gamma: float) -> bool:
     w.margin = gamma
     try:
         for x, y in data:
-            laso(TREE, x, y, w, queue, no_error)
+            restart(TREE, x, y, w, queue, no_error)
     except AssertionError:
         return False
     return True

@@ -9,18 +9,18 @@ from laso import (
     beam,
     best_first,
     bounded_best_first,
+    closed_set,
     depth_first,
     early,
     exact,
     greedy,
     hill_climbing,
-    laso,
     learn,
     loss_proportional,
     max_violation,
-    memory,
     passive_aggressive,
     perceptron,
+    restart,
     search,
     standard,
 )
@@ -148,7 +148,7 @@ QUEUES = [
     hill_climbing(),
     depth_first(),
     exact(lambda state: state),
-    memory(beam(2), key=lambda state: state),
+    closed_set(beam(2), key=lambda state: state),
 ]
 
 
@@ -167,7 +167,7 @@ def test_tracing_changes_no_search(drawn, queue):
 
 
 @quick
-@given(learnable(), st.sampled_from(QUEUES), st.sampled_from([laso, early]))
+@given(learnable(), st.sampled_from(QUEUES), st.sampled_from([restart, early]))
 def test_tracing_changes_no_learning(drawn, queue, strategy):
     graph, y = drawn
     plain = strategy(GraphProblem(), graph, y, graph.vector(), queue, perceptron())

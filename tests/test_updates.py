@@ -13,13 +13,13 @@ from laso import (
     beam,
     fit,
     greedy,
-    laso,
     linear_kernel,
     loss_proportional,
     passive_aggressive,
     perceptron,
     polynomial_kernel,
     rbf_kernel,
+    restart,
     uniform,
     worst,
 )
@@ -251,7 +251,7 @@ def test_good_nodes_are_down_weighted_while_learning(seed, B, width):
 
     for _ in range(3):
         for x, y in random_data(rng, examples=2, depth=2, branching=3):
-            w = laso(TREE, x, y, w, observed(beam(width), check), rule)
+            w = restart(TREE, x, y, w, observed(beam(width), check), rule)
     assert {good for good, _ in seen} == {True, False}
     assert w.k > 2
 

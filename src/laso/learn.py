@@ -9,25 +9,26 @@ from laso.errors import SearchFailed, Unreachable
 from laso.problem import Node, Problem, Weights, make_node, operators, rescored, shortened
 from laso.queues import MakeQueue, Queue, depth, observed, only_good
 from laso.search import search
+from laso.values import named
 
 W = TypeVar("W", bound=Weights)
 
 
 class Update(Protocol[W]):
-    """*update* of Figure 2: better weights from the good siblings and the nodes of the queue."""
+    """*update* of Figure 2: new weights from the good siblings and the nodes of the queue."""
 
     def __call__(self, w: W, x: Any, sibs: Sequence[Node], nodes: Sequence[Node]) -> W:
-        """Better weights."""
+        """Return the new weights."""
         ...
 
 
-def restart(sibs: Sequence[Node]) -> Sequence[Node]:
-    """After an error, go on from the correct siblings (the paper)."""
+def continue_from_siblings(sibs: Sequence[Node]) -> Sequence[Node]:
+    """After an error, continue from the good siblings (the paper)."""
     return sibs
 
 
-def stop(sibs: Sequence[Node]) -> Sequence[Node]:
-    """After an error, go on to the next example (early update, Collins & Roark 2004)."""
+def skip_example(sibs: Sequence[Node]) -> Sequence[Node]:
+    """After an error, skip the rest of the example (early update, Collins & Roark 2004)."""
     return ()
 
 
@@ -39,12 +40,41 @@ def learn(
     queue: MakeQueue,
     update: Update[W],
     *,
-    after_error: Callable[[Sequence[Node]], Sequence[Node]] = restart,
+    after_error: Callable[[Sequence[Node]], Sequence[Node]] = continue_from_siblings,
 ) -> W:
     """Figure 2: search, and update whenever no node is y-good or a wrong goal is dequeued.
 
-    One case more than in the paper: a discipline such as hill-climbing may refuse every successor
-    of a good node. That is the same error, seen one step earlier.
+    There is one case more than in the paper: a discipline such as hill-climbing may refuse every
+    successor of a good node. That is the same error, seen one step earlier.
+
+    Parameters
+    ----------
+    problem : Problem
+        The search problem.
+    x, y : object
+        The input and its gold output.
+    w : weight vector
+        The weights so far, as an update's ``start()`` makes them.
+    queue : queue discipline
+        The paper's *enqueue*, for example ``beam(5)``.
+    update : update rule
+        For example ``perceptron()``.
+    after_error : callable, default=continue_from_siblings
+        A function of the good siblings: the nodes from which the search continues after an error.
+
+    Returns
+    -------
+    weight vector
+        The weights after the example.
+
+    Examples
+    --------
+    >>> from laso import beam, learn, perceptron
+    >>> from laso.examples.tagging import Tagging
+    >>> rule = perceptron()
+    >>> w = learn(Tagging("ab"), ("x",), ("b",), rule.start(), beam(1), rule)
+    >>> w.weights["b x"]
+    1.0
     """
 
     def corrected(sibs: Sequence[Node], wrong: Sequence[Node]) -> tuple[W, Any]:
@@ -78,9 +108,23 @@ def siblings(
 ) -> list[Node]:
     """*siblings* of Figure 2: the y-good nodes beside ``node``.
 
-    Back to the first y-good ancestor, then forward through y-good nodes only until they have come
-    as far as ``node``: to its depth in the paper, to its round in a beam that has another key. A
-    good goal that comes earlier stands for itself.
+    The walk goes back to the first y-good ancestor, then forward through y-good nodes only, until
+    they have come as far as ``node``: to its depth in the paper, to its round in a beam that has
+    another key. A good goal that comes earlier is a sibling too.
+
+    Parameters
+    ----------
+    problem, x, y, w
+        Those of ``learn``.
+    node : Node
+        The node that was dequeued.
+    measure : callable, default=depth
+        How far a node has come; a queue has it as its method ``measure``.
+
+    Returns
+    -------
+    list of Node
+        The good siblings.
     """
     ancestor = node
     while not ancestor.good:
@@ -98,40 +142,77 @@ def siblings(
     return sibs
 
 
-def laso(problem: Problem, x: Any, y: Any, w: W, queue: MakeQueue, update: Update[W]) -> W:
-    """The paper's strategy: after an error, restart from all correct siblings."""
+# --------------------------------------------------------------------------- strategies
+
+
+@named
+def restart(problem: Problem, x: Any, y: Any, w: W, queue: MakeQueue, update: Update[W]) -> W:
+    """LaSO, the paper's strategy: after an error, update and restart from all good siblings.
+
+    Parameters
+    ----------
+    problem : Problem
+        The search problem.
+    x, y : object
+        The input and its gold output.
+    w : weight vector
+        The weights so far, as an update's ``start()`` makes them.
+    queue : queue discipline
+        How the queue is kept, for example ``beam(5)``.
+    update : update rule
+        For example ``perceptron()``.
+
+    Returns
+    -------
+    weight vector
+        The weights after the example.
+
+    Examples
+    --------
+    >>> from laso import restart
+    >>> restart
+    restart
+    """
     return learn(problem, x, y, w, queue, update)
 
 
+@named
 def early(problem: Problem, x: Any, y: Any, w: W, queue: MakeQueue, update: Update[W]) -> W:
-    """Early update (Collins & Roark 2004): after the first error, leave the example."""
-    return learn(problem, x, y, w, queue, update, after_error=stop)
+    """Early update (Collins & Roark 2004): after the first error, update and skip the example.
+
+    Parameters and result are those of ``restart``.
+    """
+    return learn(problem, x, y, w, queue, update, after_error=skip_example)
 
 
+@named
 def standard(problem: Problem, x: Any, y: Any, w: W, queue: MakeQueue, update: Update[W]) -> W:
-    """Standard update (Collins 2002): decode in full, then compare the outputs if they differ.
+    """Standard update (Collins 2002): search to the end, then compare the outputs if they differ.
 
-    Where several paths lead to ``y``, the one that the same search finds among good nodes counts.
+    If several paths lead to ``y``, the gold path is the one that the same search finds among good
+    nodes. Parameters and result are those of ``restart``.
     """
-    found = search(problem, x, w, queue, y=y)
-    if found is not None and found.good:
+    predicted = search(problem, x, w, queue, y=y)
+    if predicted is not None and predicted.good:
         return w
-    wanted = search(problem, x, w, only_good(queue), y=y)
-    return update(w, x, [_reached(wanted, y)], [_reached(found, y)])
+    gold = search(problem, x, w, only_good(queue), y=y)
+    return update(w, x, [_reached(gold, y)], [_reached(predicted, y)])
 
 
+@named
 def max_violation(problem: Problem, x: Any, y: Any, w: W, queue: MakeQueue, update: Update[W]) -> W:
-    """Max-violation update (Huang et al. 2012): compare where the search went most wrong.
+    """Max-violation update (Huang et al. 2012): compare where the search was most wrong.
 
-    The best node dequeued at each step, and the best good node that the same search dequeues among
-    good nodes only; the pair furthest apart makes the update. Steps are as the queue measures them.
+    At each step, as the queue measures steps, the best dequeued node meets the best node that the
+    same search dequeues among good nodes only. The pair with the largest difference of scores
+    makes the update. Parameters and result are those of ``restart``.
     """
-    best, found = _search_steps(problem, x, y, w, queue)
-    if found is not None and found.good:
+    best, predicted = _search_steps(problem, x, y, w, queue)
+    if predicted is not None and predicted.good:
         return w
-    best_good, wanted = _search_steps(problem, x, y, w, only_good(queue))
+    best_good, gold = _search_steps(problem, x, y, w, only_good(queue))
     pairs = [(bad, best_good[at]) for at, bad in best.items() if at in best_good and not bad.good]
-    pairs.append((_reached(found, y), _reached(wanted, y)))
+    pairs.append((_reached(predicted, y), _reached(gold, y)))
     bad, good = max(pairs, key=lambda pair: pair[0].score - pair[1].score)
     return update(w, x, [good], [bad])
 
@@ -139,7 +220,7 @@ def max_violation(problem: Problem, x: Any, y: Any, w: W, queue: MakeQueue, upda
 def _search_steps(
     problem: Problem, x: Any, y: Any, w: Weights, queue: MakeQueue
 ) -> tuple[dict[Any, Node], Node | None]:
-    """A search that knows ``y``: the best node dequeued at each step, and the goal found."""
+    """A search that knows ``y``: the best node dequeued at each step, and the goal."""
     best: dict[Any, Node] = {}
 
     def keep(node: Node, rest: Queue) -> None:

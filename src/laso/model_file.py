@@ -3,7 +3,7 @@
 The header has the format's version, the task, the configuration and the digest of the whole file
 (with zeros in its own place), so that a damaged or truncated file is noticed before it is used.
 Tensors are zlib-compressed bytes; the header says what each of them holds. Queue, update and
-strategy are described by name and parameters, and only names known here are made again.
+strategy are stored as the text that ``laso.values.parse`` reads.
 """
 
 from __future__ import annotations
@@ -18,22 +18,19 @@ import secrets
 import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
-from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 import safetensors.numpy
 
-from laso import queues, updates
 from laso.engine import layout as at
 from laso.engine.layout import Array, Table
 from laso.engine.machine import SOME, placed
 from laso.engine.passes import Training
 from laso.errors import BadModel, LasoError
 from laso.features.templates import Template
-from laso.learn import early, laso, max_violation, standard
+from laso.values import parse, unparse
 
 FORMAT = 1
 LARGEST_HEADER = 100_000_000
@@ -381,40 +378,11 @@ def unpack_learning(
     training.squares, training.clock = squares, float(clock[0])
 
 
-# --------------------------------------------------------------------------- names for functions
-
-RULES = (
-    updates.Perceptron,
-    updates.Alma,
-    updates.PassiveAggressive,
-    updates.AdaGrad,
-    updates.Sgd,
-    updates.Lbfgs,
-)
-KNOWN: dict[str, Any] = {
-    thing.__name__: thing
-    for thing in (
-        queues.Beam,
-        queues.Ranking,
-        queues.depth,
-        queues.total_score,
-        queues.path_component,
-        queues.own_key,
-        queues.own_signature,
-        *RULES,
-        updates.uniform,
-        updates.loss_proportional,
-        updates.worst,
-        laso,
-        early,
-        standard,
-        max_violation,
-    )
-}
+# --------------------------------------------------------------------------- parameters
 
 
 def described(thing: Any) -> Any:
-    """A queue, update, strategy or plain value as JSON, by name and parameters."""
+    """A parameter as JSON: queues, updates and strategies by the text that ``parse`` reads."""
     if thing is None or isinstance(thing, (bool, int, float, str)):
         return thing
     if isinstance(thing, Template):
@@ -423,37 +391,15 @@ def described(thing: Any) -> Any:
         return [described(each) for each in thing]
     if isinstance(thing, Mapping):
         return {"table": [[described(key), described(value)] for key, value in thing.items()]}
-    if isinstance(thing, partial) and not thing.args:
-        return {"make": _name(thing.func), "with": _each(thing.keywords)}
-    if is_dataclass(thing) and not isinstance(thing, type):
-        given = {each.name: getattr(thing, each.name) for each in fields(thing)}
-        if not given.get("by_loss", True):
-            del given["by_loss"]  # as in older files
-        return {"make": _name(type(thing)), "with": _each(given)}
-    return {"name": _name(thing)}
+    return {"value": unparse(thing)}
 
 
 def restored(description: Any) -> Any:
-    """What ``described`` described."""
+    """The parameter that ``described`` described."""
     if isinstance(description, list):
         return [restored(each) for each in description]
     if not isinstance(description, dict):
         return description
-    if "name" in description:
-        return KNOWN[description["name"]]
     if "table" in description:
         return {restored(key): restored(value) for key, value in description["table"]}
-    make: Any = KNOWN[description["make"]]
-    given = {name: restored(value) for name, value in description["with"].items()}
-    return make(**given) if make in RULES else partial(make, **given)
-
-
-def _each(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: described(value) for name, value in given.items()}
-
-
-def _name(thing: Any) -> str:
-    name = getattr(thing, "__name__", "")
-    if KNOWN.get(name) is not thing:
-        raise ValueError(f"found {thing!r}, which cannot be saved; known are {', '.join(KNOWN)}")
-    return str(name)
+    return parse(description["value"])

@@ -16,8 +16,29 @@ Features = Mapping[Any, float] | Iterable[Hashable]
 class Problem:
     """A search problem: states, operators, goal test and the features of a step.
 
-    Override what your problem needs. A state may be any object; it is never changed, only replaced.
-    ``x`` is the input, ``y`` the output wanted; only learning calls the methods that take ``y``.
+    Override what your problem needs: ``initial``, ``operators``, ``apply``, ``is_goal`` and
+    ``features`` to search, ``is_good`` to learn; ``h``, ``loss`` and ``output`` have defaults. A
+    state may be any object; it is never changed, only replaced. ``x`` is the input, ``y`` the gold
+    output; only learning calls the methods that take ``y``.
+
+    Examples
+    --------
+    >>> from laso import Problem, fit
+    >>> class Vowels(Problem):
+    ...     def initial(self, x):
+    ...         return ""
+    ...     def operators(self, x, state):
+    ...         return "-V"
+    ...     def apply(self, x, state, operator):
+    ...         return state + operator
+    ...     def is_goal(self, x, state):
+    ...         return len(state) == len(x)
+    ...     def features(self, x, state, operator):
+    ...         return [x[len(state)] + operator]
+    ...     def is_good(self, x, y, node):
+    ...         return y.startswith(node.state)
+    >>> fit(Vowels(), [("able", "V--V"), ("bail", "-VV-")]).predict("alibi")
+    'V-V-V'
     """
 
     def initial(self, x: Any) -> Any:
@@ -74,7 +95,33 @@ class Weights(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """A point of the search: a state with the path to it. Users read nodes, never make them."""
+    """A point of the search: a state with the path to it. Users read nodes, never make them.
+
+    Parameters
+    ----------
+    state : object
+        The state.
+    parent : Node or None
+        The node before; None for the first.
+    operator : object
+        The operator that led from the parent to this node.
+    features : dict
+        The features of this last step.
+    depth : int
+        The number of steps to the node.
+    is_goal : bool
+        Whether the state is a goal.
+    good : bool or None
+        Whether the node can still lead to the gold output; None if no output was given.
+    loss : float
+        The loss of the path.
+    g, h : float
+        The path component w . Phi and the heuristic component.
+    down : float
+        The margin by which learning down-weights the node.
+    score : float
+        g + h - down.
+    """
 
     state: Any
     parent: Node | None = None
@@ -82,11 +129,11 @@ class Node:
     features: Vector = field(default_factory=dict)
     depth: int = 0
     is_goal: bool = False
-    good: bool | None = None  # None: no output was given, so nobody knows
+    good: bool | None = None
     loss: float = 0.0
     g: float = 0.0
     h: float = 0.0
-    down: float = 0.0  # by how much learning down-weights it
+    down: float = 0.0
     score: float = 0.0
 
     @property
@@ -113,13 +160,20 @@ class Node:
         return total
 
 
+class CompiledState:
+    """Marks the states of compiled problems, which have a key and a signature of their own."""
+
+    key: int
+    signature: int
+
+
 class _Unknown:
     def __repr__(self) -> str:
         return "UNKNOWN"
 
 
 UNKNOWN: Any = _Unknown()
-"""Stands for the output wanted where none is given; ``None`` may be somebody's output."""
+"""Stands for a gold output that is not given; ``None`` may be somebody's output."""
 
 
 def make_node(problem: Problem, x: Any, w: Weights, y: Any = UNKNOWN) -> Node:

@@ -1,146 +1,83 @@
-"""Queue disciplines: the paper's *enqueue*, each a small object that makes a queue of nodes.
+"""Queue disciplines: the paper's *enqueue*.
 
-A discipline is called with the first nodes and answers with a queue; Figures 1 and 2 use nothing
-else of it. There are three kinds of queue (a line, a ranking, a beam); every discipline of the
-paper is one of them with its parameters. Ties are broken by insertion order throughout.
+A discipline is a value (see ``laso.values``). Calling it with the first nodes of a search makes a
+queue of them; Figures 1 and 2 use nothing else of it. ``laso.queue_kinds`` has the queues.
 """
 
 from __future__ import annotations
 
-from bisect import insort
-from collections import Counter, deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from functools import partial
-from typing import Any, Protocol
+import operator
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from laso.problem import Node
+from laso.problem import CompiledState, Node
+from laso.queue_kinds import (
+    ClosedSetQueue,
+    Line,
+    MakeQueue,
+    ObservedQueue,
+    OnlyGoodQueue,
+    Queue,
+    Ranking,
+    Rounds,
+    Wrapper,
+)
+from laso.values import Value, named
 
+__all__ = [
+    "Discipline",
+    "MakeQueue",
+    "Queue",
+    "Wrapper",
+    "a_star",
+    "beam",
+    "best_first",
+    "bounded_best_first",
+    "breadth_first",
+    "closed_set",
+    "depth",
+    "depth_first",
+    "exact",
+    "greedy",
+    "hill_climbing",
+    "observed",
+    "only_good",
+    "own_key",
+    "own_signature",
+]
 
-class Queue(Protocol):
-    """What Figures 1 and 2 ask of *nodes*.
+Key = Callable[[Node], Any]
+Signature = Callable[[Any], Hashable]
 
-    Iterating shows the nodes that compete with the one dequeued last, which is what an update is
-    made from: all of them, except that a beam leaves out the rounds it has not opened.
-    ``measure`` tells how far a node has come: nodes that measure the same may be compared.
-    """
-
-    def remove_front(self) -> Node: ...
-    def enqueue(self, nodes: Sequence[Node]) -> None: ...
-    def measure(self, node: Node) -> Any: ...
-    def any_good(self) -> bool: ...
-    def discard(self, unwanted: Callable[[Node], bool]) -> None: ...
-    def __iter__(self) -> Iterator[Node]: ...
-    def __len__(self) -> int: ...
-
-
-MakeQueue = Callable[[Sequence[Node]], Queue]
-
-
-def depth_first() -> MakeQueue:
-    """The newest nodes first, siblings in the order of their operators."""
-    return partial(Line, newest_first=True)
-
-
-def breadth_first() -> MakeQueue:
-    """The oldest nodes first."""
-    return partial(Line, newest_first=False)
-
-
-def best_first() -> MakeQueue:
-    """The highest path component g first: the heuristic is taken to be zero."""
-    return partial(Ranking, by=path_component, limit=None)
-
-
-def a_star() -> MakeQueue:
-    """The highest g + h first: optimal if h never underestimates what the rest can add (A*)."""
-    return partial(Ranking, by=total_score, limit=None)
+# --------------------------------------------------------------------------- keys and signatures
 
 
-def bounded_best_first(width: int) -> MakeQueue:
-    """Beam search as Figure 1 reads: expand the best node, then keep the ``width`` best of all."""
-    return partial(Ranking, by=total_score, limit=_width(width))
-
-
-def beam(width: int, *, key: Callable[[Node], Any] | None = None) -> MakeQueue:
-    """Beam search by rounds: the whole beam is expanded, then the ``width`` best are kept.
-
-    A round holds the nodes of equal ``key``, rounds in rising order of it. The default is the depth
-    of a node; with the number of words covered, say, hypotheses compete that explain equally much.
-    """
-    return partial(Beam, width=_width(width), key=key or depth)
-
-
-def greedy() -> MakeQueue:
-    """Only the best successor is kept: a beam of one."""
-    return beam(1)
-
-
-def hill_climbing() -> MakeQueue:
-    """Greedy, but a step must raise the score; where none does, the search ends."""
-    return partial(Beam, width=1, key=depth, uphill=True)
-
-
-def exact(
-    signature: Callable[[Any], Hashable] | None = None,
-    *,
-    key: Callable[[Node], Any] | None = None,
-) -> MakeQueue:
-    """An unlimited beam in which states of equal signature are recombined: Viterbi search.
-
-    It is exact if states of equal signature and key have the same future, and all goals the same
-    key (or no step raises the score). A compiled problem has a signature and a key of its own,
-    which ``exact()`` uses.
-    """
-    if signature is None:
-        if key is not None:
-            raise ValueError("a key of your own needs a signature too: exact(signature, key=key)")
-        return partial(Beam, width=None, key=own_key, signature=own_signature)
-    return partial(Beam, width=None, key=key or depth, signature=signature)
-
-
-def memory(queue: MakeQueue, *, key: Callable[[Any], Hashable]) -> MakeQueue:
-    """``queue`` with a closed set for cyclic spaces: a key once dequeued never returns."""
-    return partial(Remembering, queue=queue, key=key)
-
-
-def only_good(queue: MakeQueue) -> MakeQueue:
-    """``queue``, which takes in y-good nodes only: a search in it is forced decoding."""
-    return partial(Filtered, queue=queue)
-
-
-def observed(queue: MakeQueue, seen: Callable[[Node, Queue], None]) -> MakeQueue:
-    """``queue``, which shows every node dequeued, with what is left, to ``seen``."""
-    return partial(Observed, queue=queue, seen=seen)
-
-
-def total_score(node: Node) -> float:
-    """g + h, less the margin for y-good nodes in learning."""
-    return node.score
-
-
-def path_component(node: Node) -> float:
-    """g alone, less the margin for y-good nodes in learning."""
-    return node.g - node.down
-
-
+@named
 def depth(node: Node) -> int:
     """The number of steps to the node."""
     return node.depth
 
 
+@named
 def own_key(node: Node) -> int:
-    """For ``beam(n, key=own_key)``: the round that a compiled problem's own key gives a node."""
+    """The key that a compiled problem defines itself, as in ``beam(5, key=own_key)``."""
     key = int(_own(node.state, "key"))
-    return key if key >= 0 else node.depth  # below zero, the problem has none
+    return key if key >= 0 else node.depth  # a negative key means that the problem has none
 
 
+@named
 def own_signature(state: Any) -> int:
-    """What a compiled problem says of a state: those of equal signature have the same future."""
+    """The signature that a compiled problem defines itself; ``exact()`` uses it."""
     return int(_own(state, "signature"))
 
 
+def _own_key_or_depth(node: Node) -> int:
+    return own_key(node) if isinstance(node.state, CompiledState) else node.depth
+
+
 def _own(state: Any, name: str) -> Any:
-    if not hasattr(state, name):
+    if not isinstance(state, CompiledState):
         raise ValueError(
             f"found a state without a {name} of its own, which only compiled problems have: "
             "expected exact(signature) or beam(width, key=key)"
@@ -148,227 +85,324 @@ def _own(state: Any, name: str) -> Any:
     return getattr(state, name)
 
 
-class Line:
-    """First in, first out, or last in, first out."""
+class Discipline(Value):
+    """Base class of the queue disciplines; calling one with the first nodes makes a queue."""
 
-    def __init__(self, nodes: Sequence[Node], *, newest_first: bool):
-        self._nodes = deque(nodes)
-        self._newest_first = newest_first
-
-    def remove_front(self) -> Node:
-        return self._nodes.popleft()
-
-    def enqueue(self, nodes: Sequence[Node]) -> None:
-        if self._newest_first:
-            self._nodes.extendleft(reversed(nodes))
-        else:
-            self._nodes.extend(nodes)
-
-    def measure(self, node: Node) -> int:
-        return node.depth
-
-    def any_good(self) -> bool:
-        return any(node.good for node in self._nodes)
-
-    def discard(self, unwanted: Callable[[Node], bool]) -> None:
-        self._nodes = deque(node for node in self._nodes if not unwanted(node))
-
-    def __iter__(self) -> Iterator[Node]:
-        return iter(self._nodes)
-
-    def __len__(self) -> int:
-        return len(self._nodes)
+    def __call__(self, nodes: Sequence[Node]) -> Queue:
+        """Make a queue of these nodes."""
+        raise NotImplementedError(f"{type(self).__name__} needs a method __call__(nodes)")
 
 
-class Ranking:
-    """All nodes in one ranking, the worst beyond the limit dropped."""
-
-    def __init__(
-        self, nodes: Sequence[Node], *, by: Callable[[Node], float], limit: int | None
-    ) -> None:
-        self._nodes: list[Node] = []
-        self._by = by
-        self._limit = limit
-        self.enqueue(nodes)
-
-    def remove_front(self) -> Node:
-        return self._nodes.pop(0)
-
-    def enqueue(self, nodes: Sequence[Node]) -> None:
-        for node in nodes:
-            insort(self._nodes, node, key=lambda n: -self._by(n))
-        if self._limit is not None:
-            del self._nodes[self._limit :]
-
-    def measure(self, node: Node) -> int:
-        return node.depth
-
-    def any_good(self) -> bool:
-        return any(node.good for node in self._nodes)
-
-    def discard(self, unwanted: Callable[[Node], bool]) -> None:
-        self._nodes = [node for node in self._nodes if not unwanted(node)]
-
-    def __iter__(self) -> Iterator[Node]:
-        return iter(self._nodes)
-
-    def __len__(self) -> int:
-        return len(self._nodes)
+# --------------------------------------------------------------------------- one line or ranking
 
 
-class Beam:
-    """One beam for each value of the key, opened in rising order and cut when opened.
+@dataclass(frozen=True, repr=False)
+class DepthFirst(Discipline, name="depth_first"):
+    """Depth-first search: the newest nodes first, siblings in the order of their operators.
 
-    A goal that is not the best of its round waits and competes again in the next one, so that a
-    short hypothesis does not win by being complete first.
+    Examples
+    --------
+    >>> depth_first()
+    depth_first()
     """
 
-    def __init__(
-        self,
-        nodes: Sequence[Node],
-        *,
-        width: int | None,
-        key: Callable[[Node], Any],
-        signature: Callable[[Any], Hashable] | None = None,
-        uphill: bool = False,
-    ) -> None:
-        self._width, self._key, self._signature, self._uphill = width, key, signature, uphill
-        self._round: deque[Node] = deque()
-        self._waiting: list[Node] = []
-        self._later: dict[Any, list[Node]] = {}
-        for node in nodes:
-            self._later.setdefault(key(node), []).append(node)
-
-    def remove_front(self) -> Node:
-        if not self._round:
-            self._open()
-        return self._round.popleft()
-
-    def enqueue(self, nodes: Sequence[Node]) -> None:
-        for node in nodes:
-            if not self._uphill or node.parent is None or node.score > node.parent.score:
-                self._later.setdefault(self._key(node), []).append(node)
-
-    def _open(self) -> None:
-        opened = self._later.pop(min(self._later)) if self._later else []
-        candidates = [*self._waiting, *self._recombined(opened)]
-        best = sorted(candidates, key=lambda node: -node.score)[: self._width]
-        if best[0].is_goal:
-            self._waiting, self._round = [], deque(best)
-        else:
-            self._waiting = [node for node in best if node.is_goal]
-            self._round = deque(node for node in best if not node.is_goal)
-
-    def _recombined(self, nodes: list[Node]) -> Iterable[Node]:
-        if self._signature is None:
-            return nodes
-        best: dict[Hashable, Node] = {}
-        for node in nodes:
-            same = self._signature(node.state)
-            if same not in best or node.score > best[same].score:
-                best.pop(same, None)  # the better node takes its own place in the order
-                best[same] = node
-        return best.values()
-
-    def measure(self, node: Node) -> Any:
-        return self._key(node)
-
-    def any_good(self) -> bool:
-        groups = (self._round, self._waiting, *self._later.values())
-        return any(node.good for nodes in groups for node in nodes)
-
-    def discard(self, unwanted: Callable[[Node], bool]) -> None:
-        self._round = deque(node for node in self._round if not unwanted(node))
-        self._waiting = [node for node in self._waiting if not unwanted(node)]
-        for key, nodes in list(self._later.items()):
-            self._later[key] = [node for node in nodes if not unwanted(node)]
-            if not self._later[key]:
-                del self._later[key]
-
-    def __iter__(self) -> Iterator[Node]:
-        yield from self._round
-        yield from self._waiting
-
-    def __len__(self) -> int:
-        return len(self._round) + len(self._waiting) + sum(map(len, self._later.values()))
+    def __call__(self, nodes: Sequence[Node]) -> Queue:
+        return Line(nodes, newest_first=True)
 
 
-class Wrapper:
-    """Any queue, to be observed or restricted without touching the loops that use it."""
+@dataclass(frozen=True, repr=False)
+class BreadthFirst(Discipline, name="breadth_first"):
+    """Breadth-first search: the oldest nodes first.
 
-    def __init__(self, nodes: Sequence[Node], *, queue: MakeQueue):
-        self._inner = queue(nodes)
+    Examples
+    --------
+    >>> breadth_first()
+    breadth_first()
+    """
 
-    def remove_front(self) -> Node:
-        return self._inner.remove_front()
-
-    def enqueue(self, nodes: Sequence[Node]) -> None:
-        self._inner.enqueue(nodes)
-
-    def measure(self, node: Node) -> Any:
-        return self._inner.measure(node)
-
-    def any_good(self) -> bool:
-        return self._inner.any_good()
-
-    def discard(self, unwanted: Callable[[Node], bool]) -> None:
-        self._inner.discard(unwanted)
-
-    def __iter__(self) -> Iterator[Node]:
-        return iter(self._inner)
-
-    def __len__(self) -> int:
-        return len(self._inner)
+    def __call__(self, nodes: Sequence[Node]) -> Queue:
+        return Line(nodes, newest_first=False)
 
 
-class Filtered(Wrapper):
-    """Any queue of y-good nodes only."""
+@dataclass(frozen=True, repr=False)
+class BestFirst(Discipline, name="best_first"):
+    """Best-first search: the highest path component g first, without a heuristic.
 
-    def enqueue(self, nodes: Sequence[Node]) -> None:
-        super().enqueue([node for node in nodes if node.good])
+    Examples
+    --------
+    >>> best_first()
+    best_first()
+    """
 
-
-class Observed(Wrapper):
-    """Any queue that shows what is dequeued."""
-
-    def __init__(
-        self, nodes: Sequence[Node], *, queue: MakeQueue, seen: Callable[[Node, Queue], None]
-    ) -> None:
-        super().__init__(nodes, queue=queue)
-        self._seen = seen
-
-    def remove_front(self) -> Node:
-        node = super().remove_front()
-        self._seen(node, self._inner)
-        return node
+    def __call__(self, nodes: Sequence[Node]) -> Queue:
+        return Ranking(nodes, by=_path_component, limit=None)
 
 
-class Remembering(Wrapper):
-    """Any queue, less the nodes whose key was dequeued before."""
+@dataclass(frozen=True, repr=False)
+class AStar(Discipline, name="a_star"):
+    """A* search: the highest g + h first.
 
-    def __init__(
-        self, nodes: Sequence[Node], *, queue: MakeQueue, key: Callable[[Any], Hashable]
-    ) -> None:
-        super().__init__(nodes, queue=queue)
-        self._key = key
-        self._closed: set[Hashable] = set()
-        self._queued = Counter(key(node.state) for node in nodes)  # at least as many as there are
+    It is optimal if h never underestimates what the rest of a path can add.
 
-    def remove_front(self) -> Node:
-        node = super().remove_front()
-        key = self._key(node.state)
-        self._closed.add(key)
-        if self._queued.pop(key, 0) > 1:
-            self.discard(lambda other: self._key(other.state) == key)
-        return node
+    Examples
+    --------
+    >>> a_star()
+    a_star()
+    """
 
-    def enqueue(self, nodes: Sequence[Node]) -> None:
-        fresh = [node for node in nodes if self._key(node.state) not in self._closed]
-        self._queued.update(self._key(node.state) for node in fresh)
-        super().enqueue(fresh)
+    def __call__(self, nodes: Sequence[Node]) -> Queue:
+        return Ranking(nodes, by=_total_score, limit=None)
 
 
-def _width(width: int) -> int:
-    if not isinstance(width, int) or isinstance(width, bool) or width < 1:
+@dataclass(frozen=True, repr=False)
+class BoundedBestFirst(Discipline, name="bounded_best_first"):
+    """Beam search as Figure 1 reads: expand the best node, then keep the best ``width`` of all.
+
+    Parameters
+    ----------
+    width : int
+        The number of nodes to keep, at least 1.
+
+    Examples
+    --------
+    >>> bounded_best_first(10)
+    bounded_best_first(10)
+    """
+
+    width: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "width", _checked_width(self.width))
+
+    def __call__(self, nodes: Sequence[Node]) -> Queue:
+        return Ranking(nodes, by=_total_score, limit=self.width)
+
+
+def _total_score(node: Node) -> float:
+    """g + h, less the margin for y-good nodes in learning."""
+    return node.score
+
+
+def _path_component(node: Node) -> float:
+    """g alone, less the margin for y-good nodes in learning."""
+    return node.g - node.down
+
+
+# --------------------------------------------------------------------------- beams
+
+
+@dataclass(frozen=True, repr=False)
+class Beam(Discipline, name="beam"):
+    """Beam search in rounds: expand the whole beam, then keep the best ``width`` nodes.
+
+    Parameters
+    ----------
+    width : int
+        The number of nodes to keep, at least 1.
+    key : callable, default=None
+        A function of a node. Nodes of equal key form a round and compete; rounds are opened in
+        rising order of the key. With the number of words covered, for example, hypotheses compete
+        that explain the same words. None: the key that a compiled problem defines (``own_key``),
+        else the ``depth`` of the node.
+
+    Examples
+    --------
+    >>> beam(5)
+    beam(5)
+    >>> beam(5, key=depth)
+    beam(5, key=depth)
+    """
+
+    width: int
+    key: Key | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "width", _checked_width(self.width))
+        if self.key is not None:
+            _check_callable("key", self.key)
+
+    def __call__(self, nodes: Sequence[Node]) -> Queue:
+        return Rounds(nodes, width=self.width, key=self.key or _own_key_or_depth)
+
+
+def greedy() -> Beam:
+    """Greedy search: only the best successor is kept. It is ``beam(1)``.
+
+    Returns
+    -------
+    Beam
+        A beam of width 1.
+
+    Examples
+    --------
+    >>> greedy()
+    beam(1)
+    """
+    return Beam(1)
+
+
+@dataclass(frozen=True, repr=False)
+class HillClimbing(Discipline, name="hill_climbing"):
+    """Hill-climbing: greedy search in which every step must raise the score.
+
+    The search ends where no step does.
+
+    Examples
+    --------
+    >>> hill_climbing()
+    hill_climbing()
+    """
+
+    def __call__(self, nodes: Sequence[Node]) -> Queue:
+        return Rounds(nodes, width=1, key=depth, uphill=True)
+
+
+@dataclass(frozen=True, repr=False)
+class Exact(Discipline, name="exact"):
+    """Exact search (Viterbi): an unlimited beam that recombines states of equal signature.
+
+    It is exact if states of equal signature and key have the same future, and all goals have the
+    same key (or no step raises the score).
+
+    Parameters
+    ----------
+    signature : callable, optional
+        A function of a state. By default, the signature and the key that a compiled problem
+        defines.
+    key : callable, optional
+        A function of a node, as in :class:`Beam`; it needs a signature. By default, the depth of
+        the node.
+
+    Examples
+    --------
+    >>> exact()
+    exact()
+    >>> exact(len) == exact(len)
+    True
+    """
+
+    signature: Signature | None = None
+    key: Key | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.signature is None and self.key is not None:
+            raise ValueError("a key of your own needs a signature too: exact(signature, key=key)")
+        for name in ("signature", "key"):
+            if getattr(self, name) is not None:
+                _check_callable(name, getattr(self, name))
+
+    def __call__(self, nodes: Sequence[Node]) -> Queue:
+        if self.signature is None:
+            return Rounds(nodes, width=None, key=own_key, signature=own_signature)
+        return Rounds(nodes, width=None, key=self.key or depth, signature=self.signature)
+
+
+# --------------------------------------------------------------------------- around any queue
+
+
+@dataclass(frozen=True, repr=False)
+class ClosedSet(Discipline, name="closed_set"):
+    """Any queue with a closed set, for spaces with cycles: a dequeued state never returns.
+
+    Parameters
+    ----------
+    queue : callable
+        The queue discipline.
+    key : callable
+        A function of a state with a hashable value. States of equal key count as the same.
+
+    Examples
+    --------
+    >>> closed_set(best_first(), key=own_signature)
+    closed_set(best_first(), key=own_signature)
+    """
+
+    queue: MakeQueue
+    key: Signature = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        _check_callable("queue", self.queue)
+        _check_callable("key", self.key)
+
+    def __call__(self, nodes: Sequence[Node]) -> Queue:
+        return ClosedSetQueue(nodes, queue=self.queue, key=self.key)
+
+
+@dataclass(frozen=True, repr=False)
+class OnlyGood(Discipline, name="only_good"):
+    """Any queue that takes in y-good nodes only: searching with it is forced decoding.
+
+    Parameters
+    ----------
+    queue : callable
+        The queue discipline.
+
+    Examples
+    --------
+    >>> only_good(beam(5))
+    only_good(beam(5))
+    """
+
+    queue: MakeQueue
+
+    def __post_init__(self) -> None:
+        _check_callable("queue", self.queue)
+
+    def __call__(self, nodes: Sequence[Node]) -> Queue:
+        return OnlyGoodQueue(nodes, queue=self.queue)
+
+
+@dataclass(frozen=True, repr=False)
+class Observed(Discipline, name="observed"):
+    """Any queue that shows each dequeued node, and the queue that is left, to a function.
+
+    Parameters
+    ----------
+    queue : callable
+        The queue discipline.
+    seen : callable
+        A function of a node and a queue; its result is ignored.
+
+    Examples
+    --------
+    >>> observed(beam(5), print)
+    observed(beam(5), <built-in function print>)
+    """
+
+    queue: MakeQueue
+    seen: Callable[[Node, Queue], None]
+
+    def __post_init__(self) -> None:
+        _check_callable("queue", self.queue)
+        _check_callable("seen", self.seen)
+
+    def __call__(self, nodes: Sequence[Node]) -> Queue:
+        return ObservedQueue(nodes, queue=self.queue, seen=self.seen)
+
+
+depth_first = DepthFirst
+breadth_first = BreadthFirst
+best_first = BestFirst
+a_star = AStar
+bounded_best_first = BoundedBestFirst
+beam = Beam
+hill_climbing = HillClimbing
+exact = Exact
+closed_set = ClosedSet
+only_good = OnlyGood
+observed = Observed
+
+
+def _checked_width(width: Any) -> int:
+    try:
+        number = 0 if isinstance(width, bool) else operator.index(width)
+    except TypeError:
+        number = 0
+    if number < 1:
         raise ValueError(f"the width of a beam must be a whole number from 1 up, found {width!r}")
-    return width
+    return number
+
+
+def _check_callable(name: str, value: Any) -> None:
+    if not callable(value):
+        raise ValueError(f"{name} must be callable, found {value!r}")

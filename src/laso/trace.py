@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from laso.learn import laso
+from laso.learn import restart
 from laso.problem import UNKNOWN, Node, Problem, Weights
 from laso.queues import MakeQueue, Queue, observed
 from laso.search import search
@@ -62,9 +62,27 @@ class _Notebook:
 def trace_search(
     problem: Problem, x: Any, w: Weights, queue: MakeQueue, *, y: Any = UNKNOWN
 ) -> list[Event]:
-    """The events of Figure 1: each node dequeued, with what was left in the queue.
+    """The events of Figure 1: each dequeued node, with what was left in the queue.
 
-    With ``y`` given, each node says whether it is y-good.
+    Parameters
+    ----------
+    problem, x, w, queue
+        Those of ``search``.
+    y : object, optional
+        The gold output. With it, each node says whether it is y-good.
+
+    Returns
+    -------
+    list of dict
+        One event for each dequeued node.
+
+    Examples
+    --------
+    >>> from laso import Linear, greedy
+    >>> from laso.examples.tagging import Tagging
+    >>> events = trace_search(Tagging("ab"), ("x", "y"), Linear({"b x": 1.0}), greedy())
+    >>> [event["state"] for event in events]
+    [(), ('b',), ('b', 'a')]
     """
     notes = _Notebook()
     search(problem, x, w, observed(queue, notes.dequeued), y=y)
@@ -79,9 +97,31 @@ def trace_learn(
     queue: MakeQueue,
     update: Rule,
     *,
-    strategy: Strategy = laso,
+    strategy: Strategy = restart,
 ) -> tuple[WeightVector, list[Event]]:
-    """The weights after Figure 2 (or another strategy) and its events: dequeues and updates."""
+    """The weights after Figure 2 (or another strategy) and its events: dequeues and updates.
+
+    Parameters
+    ----------
+    problem, x, y, w, queue, update
+        Those of ``learn``.
+    strategy : callable, default=restart
+        What happens after an error.
+
+    Returns
+    -------
+    tuple of weight vector and list of dict
+        The weights after the example, and one event for each dequeued node and each update.
+
+    Examples
+    --------
+    >>> from laso import greedy, perceptron
+    >>> from laso.examples.tagging import Tagging
+    >>> rule = perceptron()
+    >>> w, events = trace_learn(Tagging("ab"), ("x",), ("b",), rule.start(), greedy(), rule)
+    >>> [event["event"] for event in events]
+    ['dequeue', 'dequeue', 'update', 'dequeue']
+    """
     notes = _Notebook()
 
     def noted(w: WeightVector, x: Any, sibs: Sequence[Node], nodes: Sequence[Node]) -> WeightVector:

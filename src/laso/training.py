@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
-from laso.learn import laso
+from laso.learn import restart
 from laso.problem import Problem
 from laso.queues import MakeQueue, beam
 from laso.search import predict
@@ -16,7 +17,7 @@ from laso.vectors import WeightVector
 
 
 class Rule(Protocol):
-    """An update rule: the first weights, and better ones."""
+    """Protocol of the update rules: ``start`` returns the first weights, a call the next ones."""
 
     def start(self) -> WeightVector: ...
     def __call__(self, w: WeightVector, x: Any, sibs: Any, nodes: Any) -> WeightVector: ...
@@ -27,24 +28,69 @@ Strategy = Callable[[Problem, Any, Any, WeightVector, MakeQueue, Any], WeightVec
 
 @dataclass(frozen=True)
 class Progress:
-    """How far training has come; handed to the ``progress`` callback after every example."""
+    """How far training has come; both engines pass it to the ``progress`` callback.
+
+    Parameters
+    ----------
+    epoch, epochs : int
+        The number of this epoch, from 1, and of all epochs.
+    example, examples : int
+        The number of examples visited in this epoch, and of all examples.
+    updates : int
+        The number of updates since training began.
+    error_rate : float
+        The fraction of this epoch's visited examples that needed an update.
+    score : float, optional
+        The score on held-out data, at the end of an epoch.
+    objective : float, optional
+        For ``lbfgs()``, the log-likelihood with its prior, per example.
+
+    Examples
+    --------
+    >>> from laso import fit
+    >>> from laso.examples.tagging import SENTENCES, Tagging, columns
+    >>> data = [columns(line) for line in SENTENCES.splitlines()]
+    >>> seen = []
+    >>> model = fit(Tagging({"DT", "NN", *data[0][1], *data[1][1]}), data, progress=seen.append)
+    >>> (seen[0].epoch, seen[0].example, seen[0].examples)
+    (1, 1, 2)
+    """
 
     epoch: int
     epochs: int
     example: int
     examples: int
     updates: int
-    wrong: int
-
-    @property
-    def error_rate(self) -> float:
-        """The part of this epoch's examples so far that needed an update."""
-        return self.wrong / self.example
+    error_rate: float
+    score: float | None = None
+    objective: float | None = None
 
 
 @dataclass(frozen=True)
 class Model:
-    """A problem with the weights learned for it and the queue they were learned in."""
+    """A problem with the weights learned for it and the queue they were learned in.
+
+    Parameters
+    ----------
+    problem : Problem
+        The search problem.
+    w : weight vector
+        The weights.
+    queue : queue discipline
+        How the queue is kept, for example ``beam(5)``.
+    updates : int, default=0
+        The number of updates of the training.
+    converged : bool, default=False
+        Whether the last epoch of the training needed no update.
+
+    Examples
+    --------
+    >>> from laso import Linear, beam
+    >>> from laso.examples.tagging import Tagging
+    >>> model = Model(Tagging("ab"), Linear({"b x": 1.0}), beam(5))
+    >>> model.predict(("x", "y"))
+    ('b', 'a')
+    """
 
     problem: Problem
     w: WeightVector
@@ -53,8 +99,104 @@ class Model:
     converged: bool = False
 
     def predict(self, x: Any) -> Any:
-        """The output that the search finds for ``x``."""
+        """Search for the output of an input.
+
+        Parameters
+        ----------
+        x : object
+            The input.
+
+        Returns
+        -------
+        object
+            The problem's ``output`` of the goal.
+
+        Raises
+        ------
+        SearchFailed
+            The search ends before it dequeues a goal.
+        """
         return predict(self.problem, x, self.w, self.queue)
+
+    def save(self, path: str | os.PathLike[str]) -> int:
+        """Write queue and weights to a file; the problem is code and is not in it.
+
+        Parameters
+        ----------
+        path : path
+            The file, which is written in one step.
+
+        Returns
+        -------
+        int
+            The size of the file in bytes.
+
+        Raises
+        ------
+        ValueError
+            The file cannot hold the model: a parameter of the queue is a function of the user's
+            own, a feature name is not text, number, truth value, None or a tuple of these, or the
+            weights have a kernel.
+        """
+        from laso.saving import write_model
+
+        return write_model(path, self)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, problem: Problem) -> Self:
+        """Read a model that ``save`` wrote; no code of the file is run.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+        problem : Problem
+            The search problem that the model was trained for.
+
+        Returns
+        -------
+        Model
+            A model with the weights of the saved one; they are ``Linear``.
+
+        Raises
+        ------
+        BadModel
+            The file is damaged or holds another kind of model.
+        """
+        from laso.saving import read_model
+
+        return cls(problem, *read_model(path))
+
+
+def visiting_order(n: int, seed: int | None, epoch: int) -> list[int]:
+    """The order in which an epoch visits the examples, the same in both engines.
+
+    Parameters
+    ----------
+    n : int
+        The number of examples.
+    seed : int or None
+        The seed of the training; None keeps the order of the data.
+    epoch : int
+        The number of the epoch, from 1.
+
+    Returns
+    -------
+    list of int
+        The indices of the examples. They depend on the arguments alone, so that a training can be
+        resumed.
+
+    Examples
+    --------
+    >>> visiting_order(5, None, 1)
+    [0, 1, 2, 3, 4]
+    >>> visiting_order(5, 0, 1) == visiting_order(5, 0, 1)
+    True
+    """
+    order = list(range(n))
+    if seed is not None:
+        random.Random(f"{seed}/{epoch}").shuffle(order)
+    return order
 
 
 def fit(
@@ -63,16 +205,50 @@ def fit(
     *,
     queue: MakeQueue | None = None,
     update: Rule | None = None,
-    strategy: Strategy = laso,
+    strategy: Strategy = restart,
     epochs: int = 10,
     seed: int | None = 0,
     average: bool = True,
     progress: Callable[[Progress], None] | None = None,
 ) -> Model:
-    """Learn weights for ``problem`` from pairs (x, y), inside the very search of ``queue``.
+    """Learn weights for a problem inside the search that will use them.
 
-    Examples are visited in an order shuffled by ``seed`` (None: as they come). Training ends early
-    after an epoch without an update. Ctrl-C ends it too: what was learned until then is returned.
+    Training ends early after an epoch without an update. Ctrl-C ends it too, and ``fit`` returns
+    what it learned until then.
+
+    Parameters
+    ----------
+    problem : Problem
+        The search problem.
+    data : iterable of (x, y)
+        The inputs with their gold outputs.
+    queue : queue discipline, default=beam(5)
+        How the queue is kept.
+    update : update rule, default=perceptron()
+        How the weights change after an error.
+    strategy : callable, default=restart
+        What happens after an error: ``restart``, ``early``, ``standard`` or ``max_violation``.
+    epochs : int, default=10
+        The largest number of passes over the data.
+    seed : int or None, default=0
+        Shuffles the examples of each epoch (see ``visiting_order``); None keeps their order.
+    average : bool, default=True
+        Return the average of the weights after all examples, not the last weights.
+    progress : callable, optional
+        A function that is called with a ``Progress`` after every example.
+
+    Returns
+    -------
+    Model
+        The problem with its weights and its queue.
+
+    Examples
+    --------
+    >>> from laso import beam, fit
+    >>> from laso.examples.tagging import Tagging
+    >>> model = fit(Tagging("ab"), [("xy", ("a", "b")), ("yx", ("b", "a"))], queue=beam(2))
+    >>> model.predict("xy")
+    ('a', 'b')
     """
     if epochs < 1:
         raise ValueError(f"epochs must be at least 1, found {epochs}")
@@ -81,23 +257,19 @@ def fit(
         raise ValueError("there is nothing to learn from: no pair (x, y) was given")
     queue = queue or beam(5)
     rule = update or perceptron()
-    order = random.Random(seed)
     w = rule.start()
     converged = False
     try:
         for epoch in range(1, epochs + 1):
             wrong = 0
             at_start = w.k
-            visit = list(range(len(examples)))
-            if seed is not None:
-                order.shuffle(visit)
-            for n, i in enumerate(visit, start=1):
+            for n, i in enumerate(visiting_order(len(examples), seed, epoch), start=1):
                 before = w.k
                 w = strategy(problem, *examples[i], w, queue, rule)
                 w.tick()
                 wrong += w.k != before
                 if progress is not None:
-                    progress(Progress(epoch, epochs, n, len(examples), w.k - 1, wrong))
+                    progress(Progress(epoch, epochs, n, len(examples), w.k - 1, wrong / n))
             converged = w.k == at_start
             if converged:
                 break

@@ -1,9 +1,9 @@
 """Parameter updates (section 3.4 of the paper): perceptron, approximate large margin and relatives.
 
-An update rule is a small frozen object. ``rule.start()`` gives the first weight vector, and
-``rule(w, x, sibs, nodes)`` is *update* of Figure 2. What enters Delta, and how much, is a
-weighting; where w lives (primal, general norm, kernel) is the vector's own business. Likelihood is
-for the compiled engine alone, which makes its steps itself.
+An update rule is a value (see ``laso.values``). ``rule.start()`` returns the first weight vector,
+and ``rule(w, x, sibs, nodes)`` is *update* of Figure 2. A weighting says which nodes enter Delta
+and with what weight. The likelihood updates are for the compiled engine, which computes their steps
+itself.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from laso.problem import Node
+from laso.values import Value, named
 from laso.vectors import Kernel, Kernelised, Linear, PNorm, Term, WeightVector
 
 TINY = 1e-12  # a hinge below it is rounding, not an error
@@ -21,42 +22,78 @@ TINY = 1e-12  # a hinge below it is rounding, not an error
 Weighting = Callable[[Sequence[Node], Sequence[Node]], list[Term]]
 
 
+@named
 def uniform(sibs: Sequence[Node], nodes: Sequence[Node]) -> list[Term]:
-    """Eq. 2: every good sibling alike, every node of the queue alike."""
+    """Weighting of Eq. 2: all good siblings equally, all nodes of the queue equally.
+
+    Parameters
+    ----------
+    sibs : sequence of Node
+        The good siblings.
+    nodes : sequence of Node
+        The nodes of the queue.
+
+    Returns
+    -------
+    list of (Node, float)
+        The nodes that enter Delta, and the weight of each.
+    """
     return _equally(sibs, 1.0) + _equally(nodes, -1.0)
 
 
+@named
 def loss_proportional(sibs: Sequence[Node], nodes: Sequence[Node]) -> list[Term]:
-    """The nodes of the queue in proportion to the loss of their paths (Crammer & Singer 2003)."""
+    """Weighting of the queue's nodes in proportion to their losses (Crammer & Singer 2003).
+
+    Parameters and result are those of ``uniform``.
+    """
     total = sum(node.loss for node in nodes)
     if total <= 0.0:
         return uniform(sibs, nodes)
     return _equally(sibs, 1.0) + [(node, -node.loss / total) for node in nodes if node.loss]
 
 
+@named
 def worst(sibs: Sequence[Node], nodes: Sequence[Node]) -> list[Term]:
-    """Only the highest bad node of the queue (Crammer & Singer's max update).
+    """Weighting of the best bad node alone against the best good sibling (Crammer & Singer's max).
 
-    It is set against the highest good sibling, since one good node in the queue is all LaSO needs.
+    One good sibling is enough, since LaSO needs only one good node in the queue. Parameters and
+    result are those of ``uniform``.
     """
     bad = [node for node in nodes if not node.good] or list(nodes)
     return [(max(sibs, key=_score), 1.0), (max(bad, key=_score), -1.0)]
 
 
 def severity(terms: Sequence[Term]) -> float:
-    """The mean loss of the bad nodes of an update, by how much each counts; 1 without any."""
+    """The weighted mean loss of the bad nodes of an update; 1 without bad nodes."""
     bad = [(node.loss, weight) for node, weight in terms if weight < 0.0 and not node.good]
     mass = sum(weight for _, weight in bad)
     return sum(loss * weight for loss, weight in bad) / mass if mass else 1.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Perceptron:
-    """w <- w + Delta (Eq. 2).
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Perceptron(Value, name="perceptron"):
+    """Perceptron update: w <- w + Delta (Eq. 2).
 
-    ``margin`` down-weights y-good nodes by a constant while learning; the paper has none here.
-    ``by_loss``, here and in the other rules, makes the step of an update longer by the loss of the
-    bad nodes (see ``severity``), so that what costs more is unlearned faster.
+    Parameters
+    ----------
+    weighting : callable, default=uniform
+        Which nodes enter Delta, and with what weight: ``uniform``, ``loss_proportional``, ``worst``
+        or a function like these.
+    kernel : callable, optional
+        A kernel such as ``polynomial_kernel(2)``; by default the weights are linear.
+    margin : float, default=0.0
+        By how much learning down-weights y-good nodes; the paper has no margin here.
+    by_loss : bool, default=False
+        Multiply each step by the mean loss of the bad nodes, so that costly errors are unlearned
+        faster.
+
+    Examples
+    --------
+    >>> perceptron()
+    perceptron()
+    >>> perceptron(weighting=worst, margin=1.0)
+    perceptron(weighting=worst, margin=1.0)
     """
 
     weighting: Weighting = uniform
@@ -80,14 +117,40 @@ class Perceptron:
         return w
 
 
-@dataclass(frozen=True, kw_only=True)
-class Alma:
-    """w <- P(w + C k^-1/2 P(Delta)), good nodes down-weighted by (1 - alpha) B k^-1/2.
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Alma(Value, name="alma"):
+    """Approximate large margin update: w <- P(w + C k^-1/2 P(Delta)).
 
-    ``alpha`` in (0, 1] has Gentile's meaning, which is the formula's: a *smaller* alpha asks for a
-    *larger* margin, at least (1 - alpha) of the largest there is; the paper's sentence says the
-    opposite. ``B`` defaults to sqrt(8) / alpha, which Theorem 4 needs (the paper's text has
-    1 / alpha). For p other than 2, B is multiplied and C divided by sqrt(p - 1), as in Gentile.
+    Learning down-weights y-good nodes by (1 - alpha) B k^-1/2. For p other than 2, B is multiplied
+    and C divided by sqrt(p - 1), as in Gentile (2001).
+
+    Parameters
+    ----------
+    alpha : float, default=0.9
+        In (0, 1]. A *smaller* alpha asks for a *larger* margin: at least (1 - alpha) of the largest
+        possible one. This is Gentile's meaning and that of the formula; a sentence of the paper
+        says the opposite.
+    B : float, optional
+        By default sqrt(8) / alpha, which Theorem 4 needs (the paper's text has 1 / alpha).
+    C : float, default=sqrt(2)
+        The length of the first step.
+    p : float, default=2.0
+        The norm, at least 2.
+    normalize_always : bool, default=False
+        Scale every Delta to length one; by default only a longer one.
+    weighting : callable, default=uniform
+        As in :class:`Perceptron`.
+    kernel : callable, optional
+        As in :class:`Perceptron`; it needs p = 2.
+    by_loss : bool, default=False
+        As in :class:`Perceptron`.
+
+    Examples
+    --------
+    >>> alma(alpha=0.8)
+    alma(alpha=0.8)
+    >>> alma(alpha=0.5).margin(1) > alma(alpha=0.9).margin(1)
+    True
     """
 
     alpha: float = 0.9
@@ -118,7 +181,7 @@ class Alma:
         return math.sqrt(8.0) / self.alpha if self.B is None else self.B
 
     def margin(self, k: int) -> float:
-        """(1 - alpha) B sqrt(p - 1) k^-1/2: what a good node must be better by."""
+        """The margin in generation k: (1 - alpha) B sqrt(p - 1) k^-1/2."""
         return (1.0 - self.alpha) * self.b * math.sqrt((self.p - 1.0) / k)
 
     def start(self) -> WeightVector:
@@ -141,11 +204,30 @@ class Alma:
         return w
 
 
-@dataclass(frozen=True, kw_only=True)
-class PassiveAggressive:
-    """w <- w + tau Delta, tau = min(C, hinge / ||Delta||^2) (PA-I, Crammer et al. 2006).
+@dataclass(frozen=True, repr=False, kw_only=True)
+class PassiveAggressive(Value, name="passive_aggressive"):
+    """Passive-aggressive update (PA-I, Crammer et al. 2006): w <- w + tau Delta.
 
-    Good nodes are down-weighted by 1, so that a correct answer with a margin below 1 is corrected.
+    tau = min(C, hinge / ||Delta||^2) is the shortest step that gives the margin.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        The largest tau.
+    weighting : callable, default=worst
+        As in :class:`Perceptron`.
+    kernel : callable, optional
+        As in :class:`Perceptron`.
+    margin : float, default=1.0
+        By how much learning down-weights y-good nodes, so that a correct output with a smaller
+        margin is corrected too.
+    by_loss : bool, default=False
+        Multiply C by the mean loss of the bad nodes.
+
+    Examples
+    --------
+    >>> passive_aggressive(C=0.1)
+    passive_aggressive(C=0.1)
     """
 
     C: float = 1.0
@@ -178,13 +260,19 @@ class PassiveAggressive:
 SUPPORTS = ("rows", "pairs", "lattice")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Likelihood:
-    """Climbs log p(y | x), paths weighted by exp(score): with exact search a random field.
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Likelihood(Value):
+    """Base class of the updates that maximise log p(y | x): a conditional random field.
 
-    Only the compiled engine has it, with ``queue=exact()``. ``variance`` is that of the Gaussian
-    prior on each weight (``math.inf``: none). ``by_loss`` makes a path as many times heavier as its
-    steps off the good paths cost (softmax-margin, Gimpel & Smith 2010, with costs log loss).
+    They need the compiled engine and ``queue=exact()``.
+
+    Parameters
+    ----------
+    variance : float, default=10.0
+        The variance of the Gaussian prior on each weight; ``math.inf`` for none.
+    by_loss : bool, default=False
+        Softmax-margin (Gimpel & Smith 2010): add the logarithm of the loss to the score of each
+        step that leaves the good paths.
     """
 
     variance: float = 10.0
@@ -204,17 +292,24 @@ class Likelihood:
 
     def _refusal(self) -> ValueError:
         return ValueError(
-            f"{type(self).__name__.lower()}() climbs the likelihood, which the reference engine "
+            f"{self._name}() climbs the likelihood, which the reference engine "
             "does not know: it is for compiled problems with queue=exact()"
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class Climb(Likelihood):
-    """Goes up a step for every ``batch`` examples; ``rate`` is how far.
+    """Base class of the stochastic likelihood updates.
 
-    ``support`` says which weights there are: whole ``"rows"`` of the features seen on good paths so
-    far, or the rows of all features on the ``"lattice"``, which may be many times as many.
+    Parameters
+    ----------
+    rate : float
+        The learning rate.
+    batch : int, default=1
+        The number of examples of a step.
+    support : {"rows", "lattice"}, default="rows"
+        Which features have weights: those seen on good paths so far, or all on the lattice, which
+        may be many times as many.
     """
 
     rate: float = 0.1
@@ -235,14 +330,56 @@ class Climb(Likelihood):
         return 1.0 / (self.variance * max(1, examples))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sgd(Climb):
-    """Stochastic gradient ascent, step t at rate / (1 + rate * t / (variance * examples))."""
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Sgd(Climb, name="sgd"):
+    """Stochastic gradient ascent, step t at rate / (1 + rate * t / (variance * examples)).
+
+    Parameters
+    ----------
+    variance : float, default=10.0
+        The variance of the Gaussian prior on each weight; ``math.inf`` for none.
+    by_loss : bool, default=False
+        Softmax-margin: add the logarithm of the loss to the score of each step that leaves the
+        good paths.
+    rate : float, default=0.1
+        The learning rate.
+    batch : int, default=1
+        The number of examples of a step.
+    support : {"rows", "lattice"}, default="rows"
+        Which features have weights: those seen on good paths so far, or all on the lattice.
+
+    Examples
+    --------
+    >>> sgd(rate=0.2)
+    sgd(rate=0.2)
+    """
 
 
-@dataclass(frozen=True, kw_only=True)
-class AdaGrad(Climb):
-    """Each weight has a rate of its own, rate / sqrt(first + its squared slopes so far)."""
+@dataclass(frozen=True, repr=False, kw_only=True)
+class AdaGrad(Climb, name="adagrad"):
+    """Gradient ascent with a rate for each weight: rate / sqrt(first + sum of squared gradients).
+
+    Parameters
+    ----------
+    variance : float, default=10.0
+        The variance of the Gaussian prior on each weight; ``math.inf`` for none.
+    by_loss : bool, default=False
+        Softmax-margin: add the logarithm of the loss to the score of each step that leaves the
+        good paths.
+    rate : float, default=0.5
+        The learning rate.
+    batch : int, default=1
+        The number of examples of a step.
+    support : {"rows", "lattice"}, default="rows"
+        Which features have weights: those seen on good paths so far, or all on the lattice.
+    first : float, default=1.0
+        The value with which each sum of squared gradients begins.
+
+    Examples
+    --------
+    >>> adagrad(variance=1.0)
+    adagrad(variance=1.0)
+    """
 
     rate: float = 0.5
     first: float = 1.0
@@ -253,14 +390,31 @@ class AdaGrad(Climb):
             raise ValueError(f"first must be positive and finite, found {self.first}")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Lbfgs(Likelihood):
-    """Goes to the maximum of the likelihood of all examples; nothing in it is random.
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Lbfgs(Likelihood, name="lbfgs"):
+    """Maximise the likelihood of all examples by L-BFGS; nothing in it is random.
 
-    ``support`` says which weights there are: whole ``"rows"`` of the features seen on good paths,
-    only the ``"pairs"`` of feature and label seen there, or the rows of all features on the
-    ``"lattice"``. It ends after so many ``iterations``, or when the largest slope of the objective
-    per example is below ``tolerance``. ``memory`` is how many steps back it looks.
+    Parameters
+    ----------
+    variance : float, default=10.0
+        The variance of the Gaussian prior on each weight; ``math.inf`` for none.
+    by_loss : bool, default=False
+        Softmax-margin: add the logarithm of the loss to the score of each step that leaves the
+        good paths.
+    support : {"rows", "pairs", "lattice"}, default="rows"
+        Which features have weights: those seen on good paths, with all labels; only the pairs of
+        feature and label seen there; or all on the lattice.
+    iterations : int, default=200
+        The largest number of iterations.
+    tolerance : float, default=1e-5
+        Stop when the largest gradient of the objective per example is below it.
+    memory : int, default=6
+        The number of past steps that approximate the Hessian.
+
+    Examples
+    --------
+    >>> lbfgs(variance=math.inf)
+    lbfgs(variance=float('inf'))
     """
 
     support: str = "rows"
@@ -274,6 +428,8 @@ class Lbfgs(Likelihood):
             raise ValueError(f"support must be one of {SUPPORTS}, found {self.support!r}")
         if self.iterations < 1 or self.memory < 1:
             raise ValueError(f"iterations and memory must be at least 1, found {self}")
+        if math.isnan(self.tolerance):
+            raise ValueError(f"tolerance must be a number, found {self.tolerance}")
 
 
 perceptron = Perceptron

@@ -20,9 +20,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from laso.problem import Node, Vector
+from laso.values import Value
 
 Term = tuple[Node, float]
 Kernel = Callable[[Mapping[Any, float], Mapping[Any, float]], float]
@@ -97,7 +99,20 @@ class ScaledSum:
 
 
 class Linear:
-    """The primal form: one weight for each feature name."""
+    """Linear weights: one weight for each feature name (the primal form).
+
+    Parameters
+    ----------
+    weights : mapping, default={}
+        The first weights by feature name; all others are zero.
+    k : int, default=1
+        The generation number of the paper: 1 + the number of updates.
+
+    Examples
+    --------
+    >>> Linear({"bias": 0.5}).weights
+    {'bias': 0.5}
+    """
 
     def __init__(self, weights: Mapping[Any, float] = {}, *, k: int = 1):
         self._w = ScaledSum(weights)
@@ -303,26 +318,82 @@ class Kernelised:
         return Kernelised(self.kernel, self.support, self._a.average(), k=self.k)
 
 
-def linear_kernel() -> Kernel:
-    """K(a, b) = a . b"""
-    return _dot
+@dataclass(frozen=True, repr=False)
+class LinearKernel(Value, name="linear_kernel"):
+    """K(a, b) = a . b
+
+    Examples
+    --------
+    >>> linear_kernel()({"f": 2.0}, {"f": 3.0, "g": 1.0})
+    6.0
+    """
+
+    def __call__(self, a: Mapping[Any, float], b: Mapping[Any, float]) -> float:
+        return _dot(a, b)
 
 
-def polynomial_kernel(degree: int, *, constant: float = 1.0) -> Kernel:
-    """K(a, b) = (a . b + constant) ** degree"""
-    if not 1 <= degree < math.inf or degree != int(degree) or not 0 <= constant < math.inf:
-        raise ValueError(
-            f"a polynomial kernel needs a whole degree >= 1 and a constant >= 0, found {degree}, "
-            f"{constant}"
-        )
-    return lambda a, b: (_dot(a, b) + constant) ** degree
+@dataclass(frozen=True, repr=False)
+class PolynomialKernel(Value, name="polynomial_kernel"):
+    """K(a, b) = (a . b + constant) ** degree
+
+    Parameters
+    ----------
+    degree : int
+        The degree, at least 1.
+    constant : float, default=1.0
+        Not negative; above zero, the kernel has all products of up to ``degree`` features.
+
+    Examples
+    --------
+    >>> polynomial_kernel(2)
+    polynomial_kernel(2)
+    >>> polynomial_kernel(2)({"f": 2.0}, {"f": 3.0})
+    49.0
+    """
+
+    degree: int
+    constant: float = field(default=1.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        degree, constant = self.degree, self.constant
+        if not 1 <= degree < math.inf or degree != int(degree) or not 0 <= constant < math.inf:
+            raise ValueError(
+                f"a polynomial kernel needs a whole degree >= 1 and a constant >= 0, found "
+                f"{degree}, {constant}"
+            )
+
+    def __call__(self, a: Mapping[Any, float], b: Mapping[Any, float]) -> float:
+        return float((_dot(a, b) + self.constant) ** self.degree)
 
 
-def rbf_kernel(gamma: float = 1.0) -> Kernel:
-    """K(a, b) = exp(-gamma * ||a - b||^2)"""
-    if not 0 < gamma < math.inf:
-        raise ValueError(f"an RBF kernel needs gamma > 0, found {gamma}")
-    return lambda a, b: math.exp(-gamma * (_dot(a, a) - 2.0 * _dot(a, b) + _dot(b, b)))
+@dataclass(frozen=True, repr=False)
+class RBFKernel(Value, name="rbf_kernel"):
+    """K(a, b) = exp(-gamma * ||a - b||^2)
+
+    Parameters
+    ----------
+    gamma : float, default=1.0
+        Above zero; a larger one makes narrower peaks.
+
+    Examples
+    --------
+    >>> rbf_kernel(0.5)
+    rbf_kernel(0.5)
+    """
+
+    gamma: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.gamma < math.inf:
+            raise ValueError(f"an RBF kernel needs gamma > 0, found {self.gamma}")
+
+    def __call__(self, a: Mapping[Any, float], b: Mapping[Any, float]) -> float:
+        return math.exp(-self.gamma * (_dot(a, a) - 2.0 * _dot(a, b) + _dot(b, b)))
+
+
+linear_kernel = LinearKernel
+polynomial_kernel = PolynomialKernel
+rbf_kernel = RBFKernel
 
 
 def combined(terms: Iterable[Term]) -> Vector:

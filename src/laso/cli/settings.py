@@ -5,7 +5,6 @@ Parameters of the estimators are written as in Python: ``queue=exact()``, ``upda
 
 from __future__ import annotations
 
-import ast
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -25,12 +24,6 @@ FEWEST = 20  # of fewer sentences none are held out
 EPOCHS_UNSEEN = 10  # where none are held out to choose by
 TASKS = {"tag": "Tagger", "chunk": "Chunker", "joint": "JointTagger"}
 CALLS = ("queue", "update", "strategy")  # parameters that are made by calls
-NAMES = (
-    *("beam", "greedy", "exact", "bounded_best_first"),
-    *("perceptron", "alma", "passive_aggressive", "adagrad", "sgd", "lbfgs"),
-    *("laso", "early", "standard", "max_violation"),
-    *("uniform", "loss_proportional", "worst"),
-)
 
 
 @dataclass(frozen=True)
@@ -165,26 +158,13 @@ def class_weights(texts: Sequence[str]) -> dict[str, Any]:
 
 
 def made(text: str) -> Any:
-    """A queue, update or strategy from its text: a name of laso, or a call of one."""
-    import laso
-
-    def value(node: ast.expr) -> Any:
-        if isinstance(node, ast.Name) and node.id in NAMES:
-            return getattr(laso, node.id)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            if node.func.id not in NAMES or any(k.arg is None for k in node.keywords):
-                raise ValueError
-            given = {str(k.arg): value(k.value) for k in node.keywords}
-            return getattr(laso, node.func.id)(*map(value, node.args), **given)
-        return ast.literal_eval(node)
+    """A queue, update or strategy from its text, as ``laso.values.parse`` reads it."""
+    from laso.values import parse
 
     try:
-        return value(ast.parse(text, mode="eval").body)
-    except (SyntaxError, ValueError, TypeError) as error:
-        why = f" ({error})" if str(error) and "malformed node" not in str(error) else ""
-        raise typer.BadParameter(
-            f"found {text!r}, expected a number or a call of one of {', '.join(NAMES)}{why}"
-        ) from None
+        return parse(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def parameters_of(settings: Settings) -> dict[str, Any]:

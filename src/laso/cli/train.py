@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from laso.cli.sentences import Sentences
     from laso.cli.settings import Settings
-    from laso.engine.passes import Report
     from laso.estimators import SearchEstimator
+    from laso.training import Progress as Report
 
 CHECKPOINT = ".checkpoint"
 CALIBRATED = 300  # held-out sentences to calibrate probabilities on

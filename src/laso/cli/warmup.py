@@ -24,11 +24,11 @@ def run(
     from laso.engine.compile import cache_root
     from laso.engine.machine import warm
     from laso.engine.options import options_for
-    from laso.learn import laso
+    from laso.learn import restart
 
     for name in problems or BUILT_IN:
         problem = _problem(name)
-        for strategy in (laso, standard):
+        for strategy in (restart, standard):
             began = time.perf_counter()
             warm(problem, options_for(problem, beam(1), perceptron(), strategy))
             took = time.perf_counter() - began

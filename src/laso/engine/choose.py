@@ -6,7 +6,7 @@ from laso.engine.exact import ExactMachine
 from laso.engine.machine import Machine
 from laso.engine.options import is_exact, options_for
 from laso.engine.problem import CompiledProblem
-from laso.learn import laso
+from laso.learn import restart
 from laso.queues import MakeQueue
 from laso.training import Rule, Strategy
 
@@ -16,5 +16,5 @@ def engine_for(
 ) -> Machine | ExactMachine:
     """Return the lattice's engine for ``exact()``, the beam's engine for the other queues."""
     if is_exact(queue):
-        return ExactMachine(problem, update, expected=strategy is laso)
+        return ExactMachine(problem, update, expected=strategy is restart)
     return Machine(problem, options_for(problem, queue, update, strategy))

@@ -20,7 +20,7 @@ from laso.engine import layout as at
 from laso.engine.compile import Kernels, compiled
 from laso.engine.lattice import Ascent, Paths, Shares
 from laso.engine.layout import Array, Corpus, Options, Table
-from laso.engine.likelihood import Climber, Progress, Score, climb, maximise
+from laso.engine.likelihood import Callback, Climber, Score, climb, maximise
 from laso.engine.machine import Machine, longer, mapped, new_table, parts, sizes
 from laso.engine.options import options_for, own_key
 from laso.engine.passes import Plan, Training, train
@@ -261,7 +261,7 @@ class ExactMachine:
         *,
         threads: int = 1,
         score: Score | None = None,
-        progress: Progress | None = None,
+        progress: Callback | None = None,
     ) -> Training:
         """``passes.train`` with this machine, by its rule to the end of the plan.
 

@@ -13,15 +13,16 @@ from laso.engine import layout as at
 from laso.engine.layout import Array, Corpus, Table
 from laso.engine.machine import SOME, all_of, longer, mapped
 from laso.engine.machine import parts as parts_of
-from laso.engine.passes import Plan, Report, Training, train
+from laso.engine.passes import Plan, Training, train
 from laso.engine.space import Space, fixed_gradient
+from laso.training import Progress
 from laso.updates import AdaGrad, Climb, Lbfgs
 
 if TYPE_CHECKING:
     from laso.engine.exact import ExactMachine
 
 Score = Callable[[Table], float]
-Progress = Callable[[Report], None]
+Callback = Callable[[Progress], None]
 
 
 # --------------------------------------------------------------------------- step by step
@@ -35,7 +36,7 @@ def climb(
     plan: Plan,
     *,
     score: Score | None = None,
-    progress: Progress | None = None,
+    progress: Callback | None = None,
 ) -> Training:
     """``passes.train`` up the likelihood.
 
@@ -140,7 +141,7 @@ def maximise(
     *,
     threads: int = 1,
     score: Score | None = None,
-    progress: Progress | None = None,
+    progress: Callback | None = None,
 ) -> Training:
     """To the maximum of the likelihood with its prior, from the weights of ``training`` on.
 
@@ -163,7 +164,7 @@ def maximise(
         if progress is not None:
             done, wrong = objective.evaluations, objective.wrong
             epochs, reached = plan.epochs, objective.value
-            progress(Report(training.epoch, epochs, n, n, done, wrong, value, reached))
+            progress(Progress(training.epoch, epochs, n, n, done, wrong, value, reached))
         training.table = objective.finished(best)
         plan.after(training)
         if plan.is_over(training):

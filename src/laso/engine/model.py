@@ -15,12 +15,12 @@ import numpy as np
 from laso.engine.layout import Array, Corpus, Table
 from laso.engine.machine import Machine, all_of, default_threads, new_table
 from laso.engine.options import options_for
-from laso.engine.passes import Plan, Report, Training, train
+from laso.engine.passes import Plan, Training, train
 from laso.engine.problem import CompiledProblem
 from laso.errors import BadData
-from laso.learn import laso
+from laso.learn import restart
 from laso.queues import MakeQueue, beam
-from laso.training import Rule, Strategy
+from laso.training import Progress, Rule, Strategy
 from laso.updates import perceptron
 
 
@@ -110,9 +110,9 @@ def fit(
     values: Any = (),
     queue: MakeQueue | None = None,
     update: Rule | None = None,
-    strategy: Strategy = laso,
+    strategy: Strategy = restart,
     plan: Plan | None = None,
-    progress: Callable[[Report], None] | None = None,
+    progress: Callable[[Progress], None] | None = None,
 ) -> CompiledModel:
     """Learn weights for a compiled problem from pairs (input, output)."""
     pairs = list(data)

@@ -6,14 +6,13 @@ each, and what the compiled engine does not offer is refused here.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from laso.engine import layout as at
 from laso.engine.layout import Options
 from laso.engine.problem import CompiledProblem
-from laso.learn import early, laso, max_violation, standard
-from laso.queues import Beam, MakeQueue, Ranking, depth, own_key, own_signature, total_score
+from laso.learn import early, max_violation, restart, standard
+from laso.queues import Beam, BoundedBestFirst, Exact, MakeQueue, depth, own_key
 from laso.training import Rule, Strategy
 from laso.updates import (
     Alma,
@@ -28,11 +27,11 @@ from laso.updates import (
 __all__ = ["is_exact", "options_for", "own_key"]
 
 WEIGHTINGS: list[Any] = [uniform, loss_proportional, worst]
-STRATEGIES: list[Any] = [laso, early, standard, max_violation]
+STRATEGIES: list[Any] = [restart, early, standard, max_violation]
 
 
 def options_for(
-    problem: type[CompiledProblem], queue: MakeQueue, update: Rule, strategy: Strategy = laso
+    problem: type[CompiledProblem], queue: MakeQueue, update: Rule, strategy: Strategy = restart
 ) -> Options:
     """The options that make the compiled engine do what the reference engine does with these."""
     kind, keyed, width = _queue(problem, queue)
@@ -82,26 +81,18 @@ def options_for(
 
 def is_exact(queue: MakeQueue) -> bool:
     """Whether a queue is ``exact()``, which has a machine of its own (see ``ExactMachine``)."""
-    return (
-        isinstance(queue, partial)
-        and queue.func is Beam
-        and queue.keywords.get("signature") is own_signature
-    )
+    return type(queue) is Exact and queue.signature is None
 
 
 def _queue(problem: type[CompiledProblem], queue: MakeQueue) -> tuple[int, int, int]:
-    if isinstance(queue, partial):
-        given: dict[str, Any] = queue.keywords
-        if queue.func is Ranking and given["by"] is total_score and given["limit"] is not None:
-            return at.RANKED, 0, given["limit"]
-        if queue.func is Beam and given["width"] and not given.get("uphill"):
-            if given["key"] is depth:
-                return at.ROUNDS, 0, given["width"]
-            if given["key"] is own_key:
-                if problem.key is CompiledProblem.key:
-                    raise ValueError(f"{problem.__name__} has no key to group a beam by")
-                return at.ROUNDS, 1, given["width"]
+    if type(queue) is BoundedBestFirst:
+        return at.RANKED, 0, queue.width
+    if type(queue) is Beam and queue.key in (None, depth, own_key):
+        has_key = problem.key is not CompiledProblem.key
+        if queue.key == own_key and not has_key:
+            raise ValueError(f"{problem.__name__} has no key to group a beam by")
+        return at.ROUNDS, int(has_key and queue.key != depth), queue.width
     raise ValueError(
-        "the compiled engine has the queues greedy(), beam(n), beam(n, key=own_key), "
+        "the compiled engine has the queues greedy(), beam(n), beam(n, key=depth), "
         f"bounded_best_first(n) and exact() without a signature, found {queue!r}"
     )

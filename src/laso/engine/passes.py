@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import random
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -15,22 +14,9 @@ import numpy as np
 from laso.engine import layout as at
 from laso.engine.layout import Array, Corpus, Table
 from laso.engine.machine import averaged, current
+from laso.training import Progress, visiting_order
 
 CHUNK = 256  # examples between two chances to report and to be interrupted
-
-
-@dataclass(frozen=True)
-class Report:
-    """What the ``progress`` callback is told, after every few examples and at each epoch's end."""
-
-    epoch: int
-    epochs: int
-    example: int
-    examples: int
-    updates: int
-    error_rate: float
-    score: float | None = None  # on held-out data, at an epoch's end
-    objective: float | None = None  # of lbfgs(): the log-likelihood with its prior, per example
 
 
 @dataclass
@@ -73,10 +59,7 @@ class Plan:
 
     def order(self, epoch: int, n: int) -> Array:
         """The order of an epoch: a function of seed and epoch, so that a run can be resumed."""
-        visit = list(range(n))
-        if self.seed is not None:
-            random.Random(f"{self.seed}/{epoch}").shuffle(visit)
-        return np.array(visit, np.int64)
+        return np.array(visiting_order(n, self.seed, epoch), np.int64)
 
     def kept(self, table: Table) -> Table:
         """What is kept of the weights of the moment, as a table that only scores."""
@@ -111,7 +94,7 @@ def train(
     plan: Plan,
     *,
     score: Callable[[Table], float] | None = None,
-    progress: Callable[[Report], None] | None = None,
+    progress: Callable[[Progress], None] | None = None,
     settle: Callable[[], None] = lambda: None,
 ) -> Training:
     """Go on from ``training`` to the end of the plan; Ctrl-C ends it after the present examples.
@@ -137,7 +120,7 @@ def train(
                     training.table, run, errors = machine.learn(corpus, part, training.table, run)
                     wrong += errors
                     done = first + len(part)
-                    tell(Report(epoch, plan.epochs, done, n, _updates(training), wrong / done))
+                    tell(Progress(epoch, plan.epochs, done, n, _updates(training), wrong / done))
                     stop()
                 training.epoch = epoch
                 training.converged = _updates(training) == before
@@ -146,7 +129,7 @@ def train(
                     kept = plan.kept(training.table)
                     training.judge(kept, score(kept))
                     rate, value = wrong / max(1, n), training.scores[-1]
-                    tell(Report(epoch, plan.epochs, n, n, _updates(training), rate, value))
+                    tell(Progress(epoch, plan.epochs, n, n, _updates(training), rate, value))
                 plan.after(training)
                 stop()
                 if plan.is_over(training):

@@ -18,14 +18,14 @@ from laso.engine import layout as at
 from laso.engine.layout import Array, Corpus, Input, Out
 from laso.engine.options import own_key
 from laso.engine.problem import CompiledProblem
-from laso.problem import Node, Problem
+from laso.problem import CompiledState, Node, Problem
 from laso.queues import MakeQueue, exact
 
 Operator = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class State:
+class State(CompiledState):
     """A state with what the step into it said of it."""
 
     row: tuple[int, ...]

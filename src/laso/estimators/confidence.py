@@ -163,9 +163,7 @@ def _placed(model: Predictor, steps: Array) -> list[Placed]:
     return placed
 
 
-def _parts(
-    model: Predictor, path: Sequence[Placed], probabilities: Sequence[float]
-) -> list[Part]:
+def _parts(model: Predictor, path: Sequence[Placed], probabilities: Sequence[float]) -> list[Part]:
     parts = []
     for (start, group, label), probability in zip(path, probabilities, strict=True):
         name, n = model.task_.describe(group, label)
@@ -204,9 +202,7 @@ def fitted_temperature(model: Predictor, inputs: Any, outputs: Any) -> float:
     return float(np.exp(found.x))
 
 
-def gold_decisions(
-    model: Predictor, inputs: Any, outputs: Any
-) -> list[set[tuple[str, int, int]]]:
+def gold_decisions(model: Predictor, inputs: Any, outputs: Any) -> list[set[tuple[str, int, int]]]:
     """The steps of each gold output as (name, first item, end)."""
     task = model.task_
     gold = task.gold_outputs(inputs, outputs)

@@ -32,9 +32,7 @@ Banned: TypeAlias = Collection[str] | Sequence[Collection[str]] | None
 class Restricted(Walk):
     """The problem without the steps that do not fit what is known."""
 
-    def __init__(
-        self, model: Predictor, dataset: Corpus, known: Known, banned: Banned
-    ) -> None:
+    def __init__(self, model: Predictor, dataset: Corpus, known: Known, banned: Banned) -> None:
         super().__init__(model, dataset)
         n = len(dataset.items)
         self.known = spans(known, n)

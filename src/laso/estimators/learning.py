@@ -17,13 +17,14 @@ from laso.engine.costs import with_costs
 from laso.engine.exact import ExactMachine
 from laso.engine.layout import Corpus, Table
 from laso.engine.machine import new_table
-from laso.engine.passes import Plan, Report, Training
+from laso.engine.passes import Plan, Training
 from laso.engine.passes import train as train_passes
 from laso.estimators.class_weights import BALANCED, class_weights
 from laso.estimators.tables import moved, wider
 from laso.features.encoder import taken
 from laso.model_file import packed
 from laso.tasks.base import Task
+from laso.training import Progress
 from laso.updates import Lbfgs, Likelihood
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ def resume(
     model: Model,
     examples: Examples,
     epochs: int,
-    progress: Callable[[Report], None] | None,
+    progress: Callable[[Progress], None] | None,
     checkpoint: Checkpoint | None,
 ) -> Model:
     """Go on to so many epochs in all, if the examples are those of ``fit``."""
@@ -204,7 +205,7 @@ def train(
     model: Model,
     examples: Examples,
     epochs: int,
-    progress: Callable[[Report], None] | None,
+    progress: Callable[[Progress], None] | None,
     checkpoint: Checkpoint | None = None,
 ) -> Model:
     """Learn until ``epochs`` in all; the weights of the best epoch are the model's."""

@@ -15,7 +15,6 @@ from laso.engine.choose import engine_for
 from laso.engine.exact import ExactMachine
 from laso.engine.layout import Array, Corpus, Table
 from laso.engine.machine import Machine, all_of, default_threads
-from laso.engine.options import own_key
 from laso.engine.passes import Training
 from laso.engine.problem import CompiledProblem
 from laso.estimators import confidence, learning, nbest, serialization
@@ -63,15 +62,8 @@ class Predictor(Estimator):
     def search_queue(self, task: Task) -> MakeQueue:
         """Return the queue that the parameter ``queue`` stands for."""
         if self.queue is None:
-            return self._beam(task, task.default_queue())
-        if isinstance(self.queue, (int, np.integer)) and not isinstance(self.queue, bool):
-            return self._beam(task, beam(int(self.queue)))
-        return self.queue  # type: ignore[return-value]
-
-    def _beam(self, task: Task, queue: Any) -> MakeQueue:
-        if task.problem.key is CompiledProblem.key:
-            return queue  # type: ignore[no-any-return]
-        return beam(queue.keywords["width"], key=own_key)
+            return task.default_queue()
+        return beam(self.queue) if isinstance(self.queue, (int, np.integer)) else self.queue
 
     def update_rule(self, task: Task) -> Rule:
         """Return the update rule; with class weights its steps are longer by the loss."""

@@ -9,18 +9,17 @@ from typing import Any, Self, TypedDict
 
 from laso.engine.layout import Corpus
 from laso.engine.options import is_exact
-from laso.engine.passes import Report
 from laso.estimators import learning
 from laso.estimators.class_weights import ClassWeight, check_siblings, is_class_weight
 from laso.estimators.learning import Checkpoint, Examples
 from laso.estimators.prediction import Predictor
 from laso.estimators.streaming import Source, stored
-from laso.learn import early, laso
+from laso.learn import early, restart
 from laso.queues import MakeQueue
 from laso.tasks.base import Task, check_parameters, is_whole
-from laso.training import Rule, Strategy
+from laso.training import Progress, Rule, Strategy
 
-Progress = Callable[[Report], None]
+Report = Callable[[Progress], None]
 
 
 class SearchParameters(TypedDict, total=False):
@@ -97,7 +96,7 @@ class SearchEstimator(Predictor):
         *,
         queue: int | MakeQueue | None = None,
         update: Rule | None = None,
-        strategy: Strategy = laso,
+        strategy: Strategy = restart,
         epochs: int = 10,
         seed: int | None = 0,
         held_out: float | None = None,
@@ -166,7 +165,7 @@ class SearchEstimator(Predictor):
         y: Any = None,
         *,
         dev: Any = None,
-        progress: Progress | None = None,
+        progress: Report | None = None,
         checkpoint: Checkpoint | None = None,
     ) -> Self:
         """Learn from inputs and outputs.
@@ -214,7 +213,7 @@ class SearchEstimator(Predictor):
         *,
         store: str | os.PathLike[str],
         dev: Any = None,
-        progress: Progress | None = None,
+        progress: Report | None = None,
         checkpoint: Checkpoint | None = None,
     ) -> Self:
         """Learn from more examples than memory holds, with the result that ``fit`` would have.
@@ -238,7 +237,7 @@ class SearchEstimator(Predictor):
         *,
         epochs: int,
         dev: Any = None,
-        progress: Progress | None = None,
+        progress: Report | None = None,
         checkpoint: Checkpoint | None = None,
     ) -> Self:
         """Go on to ``epochs`` in all, on the data of ``fit``, as if it had not stopped before.
@@ -258,7 +257,7 @@ class SearchEstimator(Predictor):
         store: str | os.PathLike[str],
         epochs: int,
         dev: Any = None,
-        progress: Progress | None = None,
+        progress: Report | None = None,
         checkpoint: Checkpoint | None = None,
     ) -> Self:
         """Go on as ``resume`` does, with the data of ``fit_stream``."""
@@ -274,7 +273,7 @@ class SearchEstimator(Predictor):
         y: Any = None,
         *,
         classes: Sequence[str] | None = None,
-        progress: Progress | None = None,
+        progress: Report | None = None,
     ) -> Self:
         """Make one pass over these examples, whose labels, words and features may be new.
 
@@ -302,7 +301,7 @@ class SearchEstimator(Predictor):
     def encode_gold(self, inputs: Any, outputs: Any) -> Corpus:
         """Return examples as arrays to learn from."""
         task = self.task_
-        makes_siblings = self.strategy in (laso, early) and not is_exact(self.search_queue(task))
+        makes_siblings = self.strategy in (restart, early) and not is_exact(self.search_queue(task))
         ambiguity = task.ambiguity(inputs, outputs) if makes_siblings else None
         if ambiguity is not None:
             check_siblings(ambiguity)

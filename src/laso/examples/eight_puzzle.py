@@ -1,7 +1,7 @@
 """The eight-puzzle, a space with cycles: A* solves a dozen boards and a narrow beam learns them."""
 
-from laso import Linear, Model, Node, Problem, beam, best_first, breadth_first, fit, memory, search
-from laso.queues import observed
+from laso import Linear, Model, Node, Problem, beam, best_first, breadth_first, fit, search
+from laso.queues import closed_set, observed
 
 Board = tuple[int, ...]  # the tiles 0 to 7 row by row, 8 for the gap; solved when in order
 BOARDS = """041265378 012764358 017384652 138042675 124083675 820341675 312470865 028513674
@@ -34,8 +34,8 @@ class Puzzle(Problem):  # x: a board; y: moves that solve it; an operator: where
 
 
 # The changes of the distance add up to it: with these weights best-first search is A*.
-A_STAR = Model(Puzzle(), Linear({"moves": -1, "distance": -1}), memory(best_first(), key=tuple))
-BREADTH_FIRST = Model(Puzzle(), Linear(), memory(breadth_first(), key=tuple))
+A_STAR = Model(Puzzle(), Linear({"moves": -1, "distance": -1}), closed_set(best_first(), key=tuple))
+BREADTH_FIRST = Model(Puzzle(), Linear(), closed_set(breadth_first(), key=tuple))
 
 
 def dequeued(model: Model, x: Board) -> list[Node]:
@@ -46,7 +46,7 @@ def dequeued(model: Model, x: Board) -> list[Node]:
 
 def train() -> Model:
     data = [(x, dequeued(A_STAR, x)[-1].operators) for x in TRAINING]
-    return fit(Puzzle(), data, queue=memory(beam(3), key=tuple))
+    return fit(Puzzle(), data, queue=closed_set(beam(3), key=tuple))
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ The highest score comes first, so costs are negative: the one feature, km, has t
 
 from math import dist
 
-from laso import Linear, Problem, a_star, best_first, memory, search
+from laso import Linear, Problem, a_star, best_first, closed_set, search
 from laso.queues import MakeQueue
 from laso.trace import trace_search
 
@@ -42,7 +42,7 @@ class Route(Problem):  # x: (from, to); a state: the town reached; an operator: 
 
 
 def find(start: str, end: str, discipline: MakeQueue) -> tuple[list[str], float, int]:
-    queue = memory(discipline, key=str)  # no town is visited twice
+    queue = closed_set(discipline, key=str)  # no town is visited twice
     goal = search(Route(), (start, end), W, queue)
     assert goal is not None, "every town can be reached"
     dequeued = len(trace_search(Route(), (start, end), W, queue))

@@ -11,7 +11,7 @@ from laso.experiments.report import Claim, Contrast, choices, sample, saved
 from laso.experiments.runner import Config, Experiment
 
 STRATEGIES = {
-    "LaSO": "laso",
+    "LaSO": "restart",
     "early update": "early",
     "max-violation": "max_violation",
     "standard": "standard",

@@ -23,7 +23,7 @@ from laso.errors import LasoError
 from laso.experiments.measure import Row, Settings, peak_mb
 
 UPDATES = ("perceptron", "alma", "passive_aggressive", "adagrad", "sgd", "lbfgs")
-STRATEGIES = ("laso", "early", "max_violation", "standard")
+STRATEGIES = ("restart", "early", "max_violation", "standard")
 NUMERATORS = {"sqrt(8)/alpha": math.sqrt(8.0), "1/alpha": 1.0}
 WEIGHTINGS = ("uniform", "loss_proportional", "worst")
 
@@ -89,7 +89,7 @@ def parameters(settings: Settings) -> dict[str, Any]:
     left = dict(settings)
     queue = left.pop("queue")
     update = named("update", UPDATES, "perceptron")
-    strategy = named("strategy", STRATEGIES, "laso")
+    strategy = named("strategy", STRATEGIES, "restart")
     epochs = left.pop("epochs")
     own = {"how": left.pop("how")} if "how" in left else {}
     if "weighting" in left:

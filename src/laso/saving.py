@@ -1,0 +1,122 @@
+"""Files for the plain ``Model``: queue and weights, in the container of ``laso.model_file``.
+
+The names of features are stored as JSON. They may be text, numbers, truth values, None and tuples
+of these.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from laso.errors import BadModel
+from laso.model_file import Header, Tensors, check_finite, read_file, reading, write_file
+from laso.problem import shortened
+from laso.queues import MakeQueue
+from laso.values import parse, unparse
+from laso.vectors import Linear, PNorm
+
+if TYPE_CHECKING:
+    from laso.training import Model
+
+KIND = "model"
+
+
+def write_model(path: str | os.PathLike[str], model: Model) -> int:
+    """Write the queue and the weights of a model; returns the size of the file in bytes."""
+    if not isinstance(model.w, (Linear, PNorm)):
+        raise ValueError(
+            f"found weights of the type {type(model.w).__name__}, which cannot be saved: expected "
+            "linear weights, without a kernel"
+        )
+    weights = model.w.weights
+    names = [_plain(name) for name in weights]
+    header: Header = {
+        "kind": KIND,
+        "queue": unparse(model.queue),
+        "updates": int(model.updates),
+        "converged": bool(model.converged),
+        "k": int(model.w.k),
+    }
+    tensors = {
+        "names": np.frombuffer(json.dumps(names, separators=(",", ":")).encode(), np.uint8),
+        "weights": np.array(list(weights.values()), "<f8"),
+    }
+    return write_file(path, header, tensors)
+
+
+def read_model(path: str | os.PathLike[str]) -> tuple[Linear, MakeQueue, int, bool]:
+    """Read weights, queue, number of updates and convergence of a model that was written so."""
+    header, tensors = read_file(path)
+    with reading(path):
+        if header.get("kind") != KIND:
+            raise BadModel(
+                f"found a model for {header.get('task')!r}, expected one of laso.fit: use "
+                "laso.load_model"
+            )
+        queue = parse(header["queue"])
+        if not callable(queue):
+            raise BadModel(f"found the queue {queue!r}")
+        updates, converged, k = header["updates"], header["converged"], header["k"]
+        if type(updates) is not int or type(k) is not int or updates < 0 or k < 1:
+            raise BadModel(f"found {updates!r} updates and generation {k!r}")
+        if type(converged) is not bool:
+            raise BadModel(f"found {converged!r} for converged, expected true or false")
+        return Linear(_weights(tensors), k=k), queue, updates, converged
+
+
+def _weights(tensors: Tensors) -> dict[Any, float]:
+    values = tensors["weights"]
+    if values.dtype != np.dtype("<f8") or tensors["names"].dtype != np.uint8:
+        raise BadModel("found names or weights of another type")
+    check_finite(values)
+    names = json.loads(tensors["names"].tobytes(), parse_constant=_no_number)
+    if not isinstance(names, list) or len(names) != len(values):
+        raise BadModel("its names and weights are not equally many")
+    weights = dict(zip(map(_restored, names), values.tolist(), strict=True))
+    if len(weights) != len(values):
+        raise BadModel("found a feature name twice")
+    return weights
+
+
+def _plain(name: Any) -> Any:
+    """A feature name as JSON."""
+    plain = _as_json(name)
+    if plain is not None or name is None:
+        again = _restored(plain)
+        if again == name and hash(again) == hash(name):
+            return plain
+    raise ValueError(
+        f"found the feature name {shortened(name)} of the type {type(name).__name__}, which cannot "
+        "be saved: expected text, numbers, truth values, None and tuples of these"
+    )
+
+
+def _as_json(name: Any) -> Any:
+    """A name as a JSON value; None if there is none for it."""
+    if isinstance(name, bool) or name is None:
+        return name
+    if isinstance(name, str):
+        return str(name)
+    if isinstance(name, Integral):
+        return int(name)
+    if isinstance(name, Real):
+        return float(name) if math.isfinite(name) else None
+    return [_plain(part) for part in name] if isinstance(name, tuple) else None
+
+
+def _restored(name: Any) -> Any:
+    if isinstance(name, list):
+        return tuple(map(_restored, name))
+    if name is None or isinstance(name, (bool, int, float, str)):
+        return name
+    raise BadModel(f"found the feature name {shortened(name)}")
+
+
+def _no_number(text: str) -> NoReturn:
+    raise BadModel(f"found {text} in a feature name")
