@@ -20,7 +20,8 @@ def drawn(search: dict[str, Any]) -> str:
     """One row for each word read, with the beam as boxes from the best to the worst."""
     words, rounds = search["words"], search["rounds"]
     widest = max(len(row["beam"]) for row in rounds)
-    parts = [_text(LEFT, 20, f"Sentence: {' '.join(words)}")]
+    width = HEAD + widest * WIDTH + LEFT
+    parts = [_text(LEFT, 20, _cut(f"Sentence: {' '.join(words)}", width - 2 * LEFT))]
     parts.append(_text(LEFT, 50, "words read", "bold"))
     for rank in range(widest):
         parts.append(_text(HEAD + rank * WIDTH, 50, _ordinal(rank + 1), "bold"))
@@ -31,7 +32,7 @@ def drawn(search: dict[str, Any]) -> str:
             parts += _box(node, words, HEAD + rank * WIDTH, y)
     bottom = TOP + len(rounds) * HEIGHT
     parts += _legend(bottom + 8)
-    width, height = HEAD + widest * WIDTH + LEFT, bottom + 40
+    height = bottom + 40
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
         f'font-family="sans-serif" font-size="13">\n'
@@ -68,7 +69,7 @@ def _legend(y: int) -> list[str]:
     parts.append(_text(LEFT + 36, y + 14, "on the right path"))
     parts.append(_frame(LEFT + 180, y, 28, 18, good=False))
     parts.append(_text(LEFT + 216, y + 14, "another hypothesis"))
-    note = "(within a chunk): the right path has no box, its chunk is not complete yet"
+    note = "(within a chunk): the right path's chunk is not complete yet"
     return [*parts, _text(LEFT + 370, y + 14, note)]
 
 

@@ -78,20 +78,25 @@ A matched beam ties if it is behind by no more than the larger spread of the two
 half of the last digit that the paper prints."""
 
 
+def drawn(results: list[Row], path: Path) -> Path:
+    """Draw the heat maps: ours, and both readings of the paper's."""
+    from laso.experiments import plots
+
+    cells = {beams: one.mean for beams, one in grid(results).items()}
+    printed = {
+        says: {(b, c): rows[i][j] for i, b in enumerate(BEAMS) for j, c in enumerate(BEAMS)}
+        for says, rows in READINGS.items()
+    }
+    return plots.heat({"here": cells, **printed}, BEAMS, path)
+
+
 def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path]:
     """Write table3.md, and the heat map where matplotlib is installed; the files."""
     heading = "Table 3: beams of training and of decoding"
     text = joint.report(heading, "table3", results, section, ())
     plotted = []
     if results and find_spec("matplotlib"):
-        from laso.experiments import plots
-
-        cells = {beams: one.mean for beams, one in grid(results).items()}
-        printed = {
-            says: {(b, c): rows[i][j] for i, b in enumerate(BEAMS) for j, c in enumerate(BEAMS)}
-            for says, rows in READINGS.items()
-        }
-        plotted = [plots.heat({"here": cells, **printed}, BEAMS, folder / "table3-heat.svg")]
+        plotted = [drawn(results, folder / "table3-heat.svg")]
     return saved(folder / "table3.md", text, plotted)
 
 
