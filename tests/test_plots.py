@@ -3,6 +3,7 @@
 import re
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,8 +12,8 @@ from laso.experiments.measure import load
 from tools import picture
 
 ROOT = Path(__file__).parents[1]
-FIGURES = ("table1-time", "table1-curves", "table2-time", "table2-curves", "table3-heat")
-FIGURES += ("peers", "growth")
+FIGURES = [f"table{n}-{kind}" for n in (1, 2) for kind in ("time", "curves")]
+FIGURES += ["table3-heat", "peers", "growth"]
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def texts(plots, monkeypatch):
 
     from benchmarks import plots as benchmarks
 
-    boxes: dict[Text, tuple[str, object]] = {}
+    boxes: dict[Text, tuple[str, Any]] = {}
 
     def measured(figure, path):
         plain = Text.draw
@@ -138,7 +139,7 @@ def test_the_picture_of_a_search_has_room_for_long_words():
     assert svg.count('stroke-width="2.5"') == 2  # the good box, and the one that explains it
     found = re.findall(r'<text x="(\d+)" y="(\d+)"[^>]*>([^<]*)</text>', svg)
     places = sorted((int(y), int(x), text) for x, y, text in found)
-    right = int(re.search(r'viewBox="0 0 (\d+)', svg)[1])
+    (right,) = map(int, re.findall(r'viewBox="0 0 (\d+)', svg))
     for i, (y, x, text) in enumerate(places):
         rest = [other for other in places[i + 1 :] if other[0] == y]
         end = x + len(text) * picture.LETTER

@@ -36,7 +36,9 @@ def drawn(search: dict[str, Any]) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
         f'font-family="sans-serif" font-size="13">\n'
-        f'<rect width="{width}" height="{height}" fill="white"/>\n' + "\n".join(parts) + "\n</svg>\n"
+        f'<rect width="{width}" height="{height}" fill="white"/>\n'
+        + "\n".join(parts)
+        + "\n</svg>\n"
     )
 
 
