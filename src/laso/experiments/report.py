@@ -170,8 +170,8 @@ def unmeasured(plan: Plan, results: list[Row]) -> str:
     command += ["--rows", ",".join(absent)]
     has = "has" if len(absent) == 1 else "have"
     return (
-        f"{len(absent)} of {len(planned)} planned rows {has} no measurement with these features and "
-        f"resources. To measure: `{shlex.join(command)}`."
+        f"{len(absent)} of {len(planned)} planned rows {has} no measurement with these features "
+        f"and resources. To measure: `{shlex.join(command)}`."
     )
 
 
