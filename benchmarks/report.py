@@ -1,6 +1,6 @@
-"""The report, made from the JSON files alone: report.md, and plots where matplotlib is installed.
+"""The reports, made from the JSON files alone, and plots where matplotlib is installed.
 
-Every figure in it comes from a measurement; what was not measured is counted, not listed.
+Every figure in them comes from a measurement; what was not measured is counted, not listed.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from benchmarks import joint
 from benchmarks.growth import MEASURES, exponents
 from laso.experiments.measure import Row, load, table
 
@@ -293,4 +294,8 @@ def write(results: Path) -> list[Path]:
     if peers:
         written.append(results / "peers.md")
         written[-1].write_text(summary(peers), encoding="utf-8")
+    layers = load(results / "joint.json") or []
+    if any(row["system"] == joint.LASO for row in layers):
+        written.append(results / "joint.md")
+        written[-1].write_text(joint.report(layers), encoding="utf-8")
     return written
