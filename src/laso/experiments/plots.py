@@ -32,7 +32,7 @@ WIDTH = 9.0
 COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 """Okabe and Ito's palette, which colour-blind readers can tell apart."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-SHADES = ("-", "--", "-.", ":", (0, (1, 4)))
+DASHES = ("-", "--", "-.", ":", (0, (1, 4)))
 
 
 def times(results: list[Row], path: Path) -> Path:
@@ -95,7 +95,7 @@ def _styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:
     return {
         name: {
             "color": COLOURS[n % len(COLOURS)],
-            "linestyle": SHADES[i % len(SHADES)],
+            "linestyle": DASHES[i % len(DASHES)],
             "marker": MARKERS[i % len(MARKERS)],
         }
         for n, members in enumerate(kinds.values())
