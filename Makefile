@@ -45,7 +45,7 @@ readme: $(READY)
 
 site: $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[site]'
-	@$(BIN)/mkdocs build --strict --quiet
+	@$(BIN)/mkdocs build --strict
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("laso needs Python 3.11 or newer, found %d.%d; try: make PYTHON=/path/to/python3.11" % v[:2])'

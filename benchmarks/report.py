@@ -1,6 +1,6 @@
-"""The report, made from the JSON files alone: report.md, and plots where matplotlib is installed.
+"""The reports, made from the JSON files alone, and plots where matplotlib is installed.
 
-Every figure in it comes from a measurement; what was not measured is said to be so.
+Every figure in them comes from a measurement; what was not measured is counted, not listed.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from benchmarks import joint
 from benchmarks.growth import MEASURES, exponents
 from laso.experiments.measure import Row, load, table
 
@@ -138,7 +139,7 @@ def report(peers: list[Row], growth: list[Row], chosen: dict[str, Row]) -> str:
     ]
     if peers:
         parts += [_circumstances(peers), "## Systems", _systems(peers)]
-        parts += ["## What was asked for", _asked(bars(peers))]
+        parts += ["## What was asked for", *_asked(bars(peers))]
     if any(row.get("first_call_s") is not None for row in peers):
         parts += ["## Starting", _starts(peers)]
     if chosen:
@@ -155,7 +156,7 @@ def summary(peers: list[Row]) -> str:
         "Chunking of CoNLL-2000 with CRFsuite's template, settings of all chosen on held-out data. "
         "Everything else that was measured is in the [report](report.md).",
         _systems(peers),
-        _asked(bars(peers)),
+        *_asked(bars(peers)),
         _circumstances(peers),
     ]
     return "\n\n".join(parts) + "\n"
@@ -202,12 +203,29 @@ def _systems(rows: list[Row]) -> str:
     )
 
 
-def _asked(lines: list[Bar]) -> str:
-    words = {True: "yes", False: "no", None: "not measured"}
-    return table(
-        ["what", "bar", "measured", "reached"],
-        ([line.what, line.bar, line.measured, words[line.reached]] for line in lines),
-    )
+def _asked(lines: list[Bar]) -> list[str]:
+    """The table of what was measured, and a line on what was not."""
+    measured = [line for line in lines if line.reached is not None]
+    words = {True: "yes", False: "no"}
+    parts = []
+    if measured:
+        parts.append(
+            table(
+                ["what", "bar", "measured", "reached"],
+                (
+                    [line.what, line.bar, line.measured, words[bool(line.reached)]]
+                    for line in measured
+                ),
+            )
+        )
+    absent = len(lines) - len(measured)
+    if absent:
+        has = "has" if absent == 1 else "have"
+        command = "python -m benchmarks run"
+        parts.append(
+            f"{absent} of {len(lines)} comparisons {has} no measurement. To measure: `{command}`."
+        )
+    return parts
 
 
 def _starts(rows: list[Row]) -> str:
@@ -276,4 +294,8 @@ def write(results: Path) -> list[Path]:
     if peers:
         written.append(results / "peers.md")
         written[-1].write_text(summary(peers), encoding="utf-8")
+    layers = load(results / "joint.json") or []
+    if any(row["system"] == joint.LASO for row in layers):
+        written.append(results / "joint.md")
+        written[-1].write_text(joint.report(layers), encoding="utf-8")
     return written

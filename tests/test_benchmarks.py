@@ -205,6 +205,13 @@ def test_nothing_is_claimed_without_a_measurement():
     assert {bar.reached for bar in report.bars([])} == {None}
     assert {bar.measured for bar in report.bars(GOLDEN[:3])} == {"not measured"}
     assert report.report([], [], {}).count("|") == 0
+    text = report.report(GOLDEN[4:], [], {})
+    assert (
+        "8 of 10 comparisons have no measurement. To measure: `python -m benchmarks run`." in text
+    )
+    assert "not measured |" not in text
+    assert "| first labels in a later process |" in text
+    assert "8 of 10 comparisons have no measurement" in report.summary(GOLDEN[4:])
 
 
 def test_without_a_model_as_good_no_bar_is_reached():

@@ -3,6 +3,8 @@
 import re
 import subprocess
 import sys
+import tomllib
+from collections import Counter
 from importlib import import_module
 from io import StringIO
 from pathlib import Path
@@ -13,6 +15,7 @@ from rich.console import Console
 
 import laso
 from laso.cli import demo
+from tools import site_links
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted(
@@ -21,7 +24,9 @@ DOCUMENTS = sorted(
 WITH_PYTHON = [path for path in DOCUMENTS if "```python" in path.read_text(encoding="utf-8")]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ANY_BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\[[^\]\n]*\]\(([^)\s]+)\)")
+LINKED = sorted(
+    {*DOCUMENTS, *(ROOT / "benchmarks").rglob("*.md"), *(ROOT / "experiments").rglob("*.md")}
+)
 
 
 def named(path):
@@ -70,21 +75,96 @@ def test_the_example_of_the_readme_is_short_and_complete(tmp_path):
     assert (run.returncode, run.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=named)
+@pytest.mark.parametrize("path", LINKED, ids=named)
 def test_relative_links_resolve(path):
-    for target in LINK.findall(ANY_BLOCK.sub("", text_of(path))):
+    for target in site_links.links(text_of(path)):
         if not re.match(r"https?:", target):
             name, _, heading = target.partition("#")
             there = (path.parent / name).resolve() if name else path
             assert there.exists(), f"{named(path)} links to {target}"
+            assert there.is_relative_to(ROOT), f"{named(path)} links to {target}"
             if heading:
                 assert heading in headings(text_of(there)), f"{named(path)} links to {target}"
 
 
 def headings(text):
-    """The anchors of a document, as GitHub makes them."""
+    """The anchors of a document, as GitHub makes them: the second of a name ends with -1."""
     titles = re.findall(r"^#+ (.+)$", ANY_BLOCK.sub("", text), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+    seen = Counter[str]()
+    anchors = set()
+    for title in titles:
+        anchor = re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+        anchors.add(f"{anchor}-{seen[anchor]}" if seen[anchor] else anchor)
+        seen[anchor] += 1
+    return anchors
+
+
+def test_links_are_found_wherever_they_are():
+    text = """
+[over two
+lines](a.md) and [titled](b.md "a title"), ![picture](c.svg), [![badge](d.svg)](e.md#f)
+`[no](code.md)`
+```text
+[no](block.md)
+```
+[brackets [in] text](g.md)
+"""
+    assert list(site_links.links(text)) == ["a.md", "b.md", "c.svg", "d.svg", "e.md#f", "g.md"]
+    assert list(site_links.links(site_links.relinked(text, str.upper))) == [
+        *("A.MD", "B.MD", "C.SVG", "D.SVG", "E.MD#F", "G.MD")
+    ]
+    assert "`[no](code.md)`\n```text\n[no](block.md)" in site_links.relinked(text, str.upper)
+    assert headings("# A b\n## C, d\n# A b\n") == {"a-b", "c-d", "a-b-1"}
+
+
+def test_links_out_of_the_site_lead_to_the_repository_and_pictures_come_along():
+    page = ROOT / "docs" / "explanation" / "table1.md"
+    source = site_links.repository()
+    for target, expected in {
+        "exact.md#x": "exact.md#x",
+        "#x": "#x",
+        "https://example.org/a": "https://example.org/a",
+        "../../CHANGELOG.md#x": f"{source}/blob/main/CHANGELOG.md#x",
+        "../../src/laso": f"{source}/tree/main/src/laso",
+        "../../benchmarks/results/peers.svg": "../benchmarks/results/peers.svg",
+        "../../nonesuch.md": "../../nonesuch.md",  # mkdocs complains of it
+        "../../../outside": "../../../outside",
+    }.items():
+        assert site_links.site_target(target, page) == expected
+
+
+def test_no_link_of_the_site_leaves_it_but_by_an_address():
+    for path in (ROOT / "docs").rglob("*.md"):
+        for target in site_links.links(text_of(path)):
+            there = site_links.site_target(target, path)
+            if not re.match(r"https?:", there):
+                name = there.partition("#")[0]
+                on_site = (path.parent / name).resolve() if name else path
+                assert on_site.is_relative_to(ROOT / "docs"), f"{named(path)}: {target}"
+
+
+def test_the_site_is_strict_with_all_links():
+    text = text_of(ROOT / "mkdocs.yml")
+    block = text[text.index("\nvalidation:") : text.index("\nnav:\n  - index.md")]
+    assert re.findall(r"(\w+): (?!warn)(\w+)", block) == []
+    for name in ("not_found", "anchors", "absolute_links", "unrecognized_links", "omitted_files"):
+        assert f"{name}: warn" in block
+    # With --quiet, mkdocs counts no warnings, and strict has no effect.
+    assert re.findall(r"mkdocs build.*", text_of(ROOT / "Makefile")) == ["mkdocs build --strict"]
+
+
+def test_one_place_says_where_the_project_is_published():
+    text = text_of(ROOT / "pyproject.toml")
+    urls = tomllib.loads(text)["project"]["urls"]
+    assert set(urls) == {"Documentation", "Source", "Changelog", "Issues"}
+    source = site_links.repository()
+    for url in urls.values():
+        rest = url.removeprefix(source)
+        assert rest != url
+        found = re.fullmatch(r"/(?:tree|blob)/main/(.+)", rest)
+        assert rest in ("", "/issues") or (found and (ROOT / found[1]).exists()), url
+    for path in [ROOT / "mkdocs.yml", *LINKED, *(ROOT / "tools").glob("*.py")]:
+        assert source not in text_of(path), named(path)
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=named)
@@ -97,7 +177,7 @@ def test_no_path_of_one_machine_is_in_a_document(path):
 
 def test_the_index_leads_to_every_page():
     index = ROOT / "docs" / "index.md"
-    linked = {(index.parent / target).resolve() for target in LINK.findall(text_of(index))}
+    linked = {(index.parent / target).resolve() for target in site_links.links(text_of(index))}
     assert linked >= {path for path in (ROOT / "docs").rglob("*.md") if path != index}
 
 

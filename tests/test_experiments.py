@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -14,7 +16,7 @@ import laso
 from laso import LasoError
 from laso.engine.options import is_exact
 from laso.experiments import report, table1, worker
-from laso.experiments.measure import JobFailed, Processes, Row, Stopped, load
+from laso.experiments.measure import JobFailed, Processes, Row, Stopped, load, table
 from laso.experiments.report import NOT_MEASURED, NOT_SHOWN, SHOWN, Claim, Contrast, judged
 from laso.experiments.runner import Lab, Pace, Request, experiment
 from tests.fake_experiment import EXPERIMENT as FAKE
@@ -400,15 +402,86 @@ def test_the_report_has_our_figures_beside_the_papers():
     ours = "94.20 ± 0.14"
     assert f"| LaSOa_5 | 2 | {ours} | {ours} | {ours} | 93.8 | 94.4 | 94.3 | 94.10 |" in text
     assert "| LaSOp_1 | 1 | 92.00 | 92.00 | 92.00 | 92.5 | 92.3 | 92.4 | 92.40 |" in text
-    assert "| ZDJ02 |  | - | - | - | 94.3 | 94.0 | 94.1 | 94.15 |" in text
+    assert "ZDJ02: P 94.3, R 94.0, F 94.1 printed and 94.15 recomputed" in text
     # Below the printed F, above the recomputed one; 2:04 hours are 744 times ten seconds.
     assert "| LaSOa_5 | -0.10 | no | yes | yes | 744 |" in text
     assert "| LaSOp_1 | -0.40 | no | no | yes | 330 |" in text
-    assert "| SemiCRF | not measured |" in text
+    assert "| SemiCRF |" not in text
     assert "| LaSOa_5, paper, no resources | epochs 3 | 93.50 | 2 |" in text
     assert "not all of the same version" not in text
     rows[0]["versions"] = {"laso": "0.9"}
     assert "not all of the same version" in table1.report(rows, chosen)
+
+
+def test_rows_without_a_measurement_are_counted_and_not_listed():
+    rows = results_of(LaSOa_5=[94.1, 94.3], LaSOp_5=[93.0, 93.2])
+    for row in rows[2:]:
+        row |= {"features": "rich", "resources": ["names", "places"]}
+    text = table1.report(rows, {})
+    absent = ",".join(row for row in table1.ROWS if row != "LaSOp_5")
+    command = f"laso reproduce table1 --features rich --resources names,places --rows {absent}"
+    assert f"9 of 10 planned rows have no measurement {WITH}. To measure: `{command}`." in text
+    assert text.count("9 of 10 planned rows") == 2
+    assert text.count("| LaSOp_5 |") == text.count("| LaSOa_5 |") == 3  # one line in each table
+    assert NOT_MEASURED not in text
+    assert "no result for" not in text
+    assert "Claims of the paper" not in text  # none of them can be judged
+    everything = results_of(**{row: [93.0] for row in table1.ROWS})
+    assert "no measurement" not in table1.report(everything, {})
+
+
+WITH = "with these features and resources"
+
+
+def test_the_command_for_missing_rows_is_one_that_the_program_takes():
+    result = results_of(one=[90.0])[0] | {"corpus": "bundled, a slice"}
+    plan = report.Plan("fake", "Fake", ["one", "two words", "three"], "")
+    text = report.unmeasured(plan, [result])
+    (command,) = re.findall("`(.*)`", text)
+    assert shlex.split(command) == [
+        *("laso", "reproduce", "fake", "--features", "paper", "--corpus", "bundled", "--quick"),
+        *("--rows", "two words,three"),
+    ]
+    assert text.startswith("2 of 3 planned rows have no measurement")
+    assert report.unmeasured(replace(plan, rows=["one"]), [result]) == ""
+    assert "1 of 2 planned rows has" in report.unmeasured(
+        replace(plan, rows=["one", "x"]), [result]
+    )
+
+
+def test_claims_are_listed_as_far_as_they_were_measured():
+    rows = results_of(a=[94.0, 94.2], b=[93.0, 93.2])
+    absent = Contrast("a above d", {"a": 1, "d": -1})
+    text = report.claims([Claim("first", [ABOVE, absent]), Claim("second", [absent])], rows)
+    assert "| first | not measured |" in text
+    assert "a above b" in text
+    assert "a above d" not in text
+    assert "second" not in text
+    assert report.claims([Claim("second", [absent])], rows) == ""
+
+
+def test_held_out_reports_have_no_empty_columns(tmp_path):
+    entry: Row = {"row": "one", "features": "paper", "resources": [], "corpus": "bundled"}
+    entry |= {"settings": {"epochs": 2}, "f": 60.0, "held_out": [50.0, 60.0, 55.0], "trials": []}
+    plan = report.Plan("fake", "Fake", ["one", "two"], "Notes.")
+    (path,) = report.variants(plan, {"x": entry, "y": {"trials": []}}, tmp_path)
+    text = path.read_text()
+    assert "| variant | after 1 | after 3 | best | after epoch | train s |" in text
+    assert "| one | 50.00 | 55.00 | 60.00 | 2 | 0 |" in text
+    assert "1 of 2 planned rows has no measurement" in text
+
+
+def test_a_bar_within_a_cell_does_not_end_it():
+    assert table(["a"], [["x|y"]]).endswith("| x\\|y |")
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("*/results/*.md")), ids=lambda path: path.name)
+def test_the_reports_kept_list_nothing_that_was_not_measured(path):
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.startswith("|"):
+            assert "not measured" not in line
+            assert "no result for" not in line
+            assert line.count("| - ") < 2, line
 
 
 def test_each_set_of_features_has_a_section_of_its_own():

@@ -82,7 +82,11 @@ def test_updates_say_their_strategy(tmp_path):
     (result,) = there.run(asked("early update"))
     assert (result["strategy"], result["decode_beam"]) == ("early", 10)
     (path,) = there.write_report()
-    assert "| LaSO | - |" in path.read_text()
+    text = path.read_text()
+    assert "| early update |" in text
+    assert "| LaSO |" not in text
+    assert "3 of 4 planned rows have no measurement" in text
+    assert "--rows LaSO,max-violation,standard`" in text
 
 
 def test_theorems_are_checked_on_the_sentences_learned_from(tmp_path, monkeypatch):
@@ -146,6 +150,9 @@ def test_the_diagonal_is_judged_by_the_spread_over_seeds():
     text = table3.section(rows)
     assert "| 5 | 10 | 0.05 | 0.07 | ties |" in text
     assert "94.05 ± 0.07" in text
+    ours = text.partition("the paper")[0]
+    assert ours.splitlines()[2] == "| train \\ decode | 1 | 5 | 10 | 25 |"  # only what there is
+    assert len(ours.strip().splitlines()) == 5
 
 
 # --------------------------------------------------------------------------- layers in turn
@@ -200,4 +207,6 @@ def test_the_report_on_three_layers_says_what_was_measured(tmp_path):
     row |= {"row": "together at beam 5", "machine": {}, "versions": {"laso": "0"}, "jobs": 1}
     text = ewt.write([row], {}, tmp_path)[0].read_text()
     assert "| together at beam 5 | 90.00 | 90.00 |" in text
-    assert "no result for one after the other at beam 5" in text
+    assert "| one after the other at beam 5 |" not in text
+    assert "4 of 5 planned rows have no measurement" in text
+    assert "one after the other at beam 5'`." in text

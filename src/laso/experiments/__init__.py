@@ -7,6 +7,7 @@
     worker     one job in a fresh process
     report     means and spreads, claims, tables
     plots      figures as SVG
+    labels     names beside the points of a plot
     corpus, measure  what the benchmarks use too
 
 A new experiment is one more module with an ``EXPERIMENT``, named here.

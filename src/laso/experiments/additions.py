@@ -11,7 +11,7 @@ from typing import Any
 
 from laso.experiments import table1
 from laso.experiments.measure import Row
-from laso.experiments.report import variants
+from laso.experiments.report import Plan, variants
 from laso.experiments.runner import Config, Experiment
 from laso.tasks.chunking.feature_sets import additions, paper_features, rich_features
 
@@ -42,7 +42,8 @@ def made(*, how: str, features: str, resources: Sequence[str], **given: Any) -> 
 
 def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path]:
     """Write additions.md; the file."""
-    return variants("additions", "What each kind of features brings", NOTES, ROWS, chosen, folder)
+    plan = Plan("additions", "What each kind of features brings", ROWS, NOTES)
+    return variants(plan, chosen, folder)
 
 
 EXPERIMENT = Experiment(

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from laso.experiments import joint
 from laso.experiments.joint import PERCEPTRON
 from laso.experiments.measure import Row, table, timed
-from laso.experiments.report import Claim, Contrast, choices, sample, saved
+from laso.experiments.report import Claim, Contrast, Plan, choices, document, sample, saved
 from laso.experiments.runner import Config, Experiment
 
 LAYERS = ("upos", "xpos", "feats")
@@ -135,16 +134,18 @@ def section(rows: list[Row]) -> str:
     """The accuracies and the times."""
     lines = []
     for row in ROWS:
-        found = [sample(rows, row, name) for name in (*MEASURES, "epochs", "train_s", "test_s")]
-        lines.append([row, *(one.text() if one else "-" for one in found)])
+        measures = (*MEASURES, "epochs", "train_s", "test_s")
+        found = [one for name in measures if (one := sample(rows, row, name)) is not None]
+        if found:
+            lines.append([row, *(one.text() for one in found)])
     head = ["", "UPOS", "XPOS", "features", "all", "epochs", "train s", "test s"]
     return table(head, lines, left=1)
 
 
 def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path]:
     """Write ewt.md; the file."""
-    heading, whose = "Three layers on UD English EWT", "Together or not"
-    text = joint.report(heading, "ewt", results, section, CLAIMS, notes=NOTES, whose=whose)
+    plan = Plan("ewt", "Three layers on UD English EWT", ROWS, NOTES)
+    text = document(plan, results, section, CLAIMS, whose="Together or not")
     if results:
         text += f"\n## Settings chosen on held-out data\n\n{choices(chosen, 'accuracy')}\n"
     return saved(folder / "ewt.md", text)

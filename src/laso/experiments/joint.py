@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from laso.experiments.measure import Row, timed
-from laso.experiments.report import Claim, circumstances, claims, groups, title
 from laso.experiments.runner import Config
 
 Labels = Sequence[Sequence[Sequence[str]]]
@@ -70,28 +69,3 @@ Brill tagger, so that tag accuracy is agreement with it; without its lexicon (`l
 seen keep it below the paper's. A beam has one round for each word, and all its nodes are expanded.
 The number of epochs was chosen on a tenth of the training data by the words with both labels right.
 Training time is from reading the file to the model saved."""
-
-
-def report(
-    heading: str,
-    name: str,
-    results: list[Row],
-    section: Any,
-    statements: Sequence[Claim],
-    *,
-    notes: str = NOTES,
-    whose: str = "Claims of the paper",
-) -> str:
-    """The text of a report: circumstances, then for each set of resources a section and claims."""
-    parts = [
-        f"# {heading}",
-        f"Made by `laso reproduce {name} --report` from the JSON files beside it.",
-    ]
-    if not results:
-        return "\n\n".join([*parts, "Nothing was measured yet."]) + "\n"
-    parts += [circumstances(results), notes]
-    for group, rows in groups(results).items():
-        parts += [f"## {title(group)}", section(rows)]
-        if statements:
-            parts += [f"### {whose}", claims(statements, rows)]
-    return "\n\n".join(parts) + "\n"

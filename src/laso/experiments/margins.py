@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from laso.experiments.measure import Row
-from laso.experiments.report import variants
+from laso.experiments.report import Plan, variants
 from laso.experiments.runner import Config, Experiment
 from laso.experiments.table1 import ALMA, PERCEPTRON, chunker, tested
 
@@ -41,8 +41,8 @@ for, C its steps; it aims at 1 - alpha of the largest margin (alpha 1: at none).
 
 def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path]:
     """Write margins.md; the file."""
-    heading = "What makes ALMA and the perceptron differ"
-    return variants("margins", heading, NOTES, ROWS, chosen, folder)
+    plan = Plan("margins", "What makes ALMA and the perceptron differ", ROWS, NOTES)
+    return variants(plan, chosen, folder)
 
 
 EXPERIMENT = Experiment(

@@ -189,7 +189,8 @@ def described(settings: Settings) -> str:
 def table(head: list[str], lines: Iterable[list[str]], *, left: int = 2) -> str:
     """A table in Markdown; all columns but the first ``left`` to the right."""
     marks = ["---" if i < left else "---:" for i in range(len(head))]
-    return "\n".join("| " + " | ".join(line) + " |" for line in [head, marks, *lines])
+    cells = ([cell.replace("|", "\\|") for cell in line] for line in [head, marks, *lines])
+    return "\n".join("| " + " | ".join(line) + " |" for line in cells)
 
 
 def timed(model: Any, path: Path) -> tuple[Any, float]:

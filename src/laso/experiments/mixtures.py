@@ -10,9 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from laso.experiments.joint import report
 from laso.experiments.measure import Row, table
-from laso.experiments.report import Sample, saved
+from laso.experiments.report import Plan, Sample, document, saved
 from laso.experiments.runner import Config, Experiment
 
 SIZES = (1, 2, 4, 8)
@@ -74,6 +73,8 @@ def section(results: list[Row], measures: Mapping[str, int]) -> str:
     for row in dict.fromkeys(result["row"] for result in results):
         for n in SIZES:
             of = [r for r in results if (r["row"], r["models"]) == (row, n)]
+            if not of:
+                continue
             shares = [r["train_s"] * n / max(SIZES) for r in of]
             scores = [Sample(tuple(r[m] for r in of)).text(d) for m, d in measures.items()]
             lines.append([row, str(n), *scores, Sample(tuple(shares)).text(0)])
@@ -90,9 +91,9 @@ def mixture(
     """The experiment with mixtures of models of another experiment's rows."""
 
     def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path]:
-        heading = f"Mixtures of models of {base.name.capitalize()}"
+        plan = Plan(name, f"Mixtures of models of {base.name.capitalize()}", rows, NOTES)
         lines = partial(section, measures=measures)
-        return saved(folder / f"{name}.md", report(heading, name, results, lines, (), notes=NOTES))
+        return saved(folder / f"{name}.md", document(plan, results, lines))
 
     return Experiment(
         name=name,

@@ -1,8 +1,13 @@
-"""Plots of results, as SVG that is the same for the same figures."""
+"""Plots of results: SVG files that depend on the results alone, readable without colours.
+
+Every figure is at most ``WIDTH`` inches wide, so that its text stays legible in a README.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,78 +15,147 @@ import matplotlib
 
 matplotlib.use("Agg")
 from matplotlib import pyplot
+from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLocator
 
+from laso.experiments.labels import Point, label_points
 from laso.experiments.measure import Row
-from laso.experiments.report import groups, sample, title
+from laso.experiments.report import Sample, groups, sample, title
 
 matplotlib.rcParams["svg.hashsalt"] = "laso"
 matplotlib.rcParams["svg.fonttype"] = "none"  # text as text: a change of a name is a small change
+matplotlib.rcParams.update({"font.size": 9, "axes.titlesize": 10, "legend.fontsize": 8.5})
+matplotlib.rcParams.update({"axes.spines.top": False, "axes.spines.right": False})
 
-__all__ = ["curves", "heat", "pyplot", "saved", "times"]
+__all__ = ["COLOURS", "MARKERS", "WIDTH", "curves", "heat", "log_ticks", "pyplot", "saved", "times"]
+
+WIDTH = 9.0
+COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+"""Okabe and Ito's palette, which colour-blind readers can tell apart."""
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+DASHES = ("-", "--", "-.", ":", (0, (1, 4)))
 
 
 def times(results: list[Row], path: Path) -> Path:
-    """F over training time: the means of each row, with the spread of F."""
-    figure, panels = _panels(results)
-    for axis, rows in panels:
-        for name in dict.fromkeys(row["row"] for row in rows):
-            seconds, f = sample(rows, name, "train_s"), sample(rows, name, "f")
-            assert seconds is not None
-            assert f is not None
-            axis.errorbar(seconds.mean, f.mean, yerr=f.spread or 0.0, marker="o", capsize=3)
-            axis.annotate(
-                name, (seconds.mean, f.mean), xytext=(4, 4), textcoords="offset points", fontsize=8
-            )
-        axis.set(xscale="log", xlabel="seconds from file to model", ylabel="F on test")
-        axis.margins(x=0.3)  # room for the names
+    """Test F over training time: the means of each row, with the standard deviation of F."""
+    figure, axis = pyplot.subplots(figsize=(WIDTH, 5.2), layout="constrained")
+    points = []
+    for n, (group, rows) in enumerate(groups(results).items()):
+        colour, marker = COLOURS[n % len(COLOURS)], MARKERS[n % len(MARKERS)]
+        for i, (name, seconds, f) in enumerate(_means(rows)):
+            at = (seconds.mean, f.mean)
+            label = title(group) if i == 0 else None
+            axis.plot(*at, color=colour, marker=marker, linestyle="none", label=label)
+            if f.spread is not None:
+                axis.errorbar(*at, yerr=f.spread, color=colour, capsize=3)
+            points.append(Point(*at, name, colour, f.spread or 0.0))
+    axis.set_title("Test F and training time (best: top left; bars: standard deviation over seeds)")
+    axis.set(xscale="log", xlabel="seconds from file to trained model (log scale)", ylabel="F")
+    axis.margins(x=0.12, y=0.1)
+    axis.grid(alpha=0.25)
+    log_ticks(axis.xaxis)
+    figure.legend(loc="outside lower left")
+    label_points(axis, points)
     return saved(figure, path)
+
+
+def _means(rows: list[Row]) -> Iterable[tuple[str, Sample, Sample]]:
+    for name in dict.fromkeys(row["row"] for row in rows):
+        seconds, f = sample(rows, name, "train_s"), sample(rows, name, "f")
+        assert seconds is not None
+        assert f is not None
+        yield name, seconds, f
 
 
 def curves(results: list[Row], path: Path, scored: str = "F") -> Path:
     """The score on held-out data after each epoch, of each row with the settings chosen."""
-    figure, panels = _panels(results)
-    for axis, rows in panels:
+    found = groups(results)
+    figure, axes = pyplot.subplots(
+        1, len(found), figsize=(WIDTH, 4.4), squeeze=False, sharey=True, layout="constrained"
+    )
+    styles = _styles(dict.fromkeys(row["row"] for row in results))
+    lines: dict[str, Any] = {}
+    for axis, (group, rows) in zip(axes[0], found.items(), strict=True):
         for name, curve in {row["row"]: row["held_out"] for row in rows}.items():
-            axis.plot(range(1, len(curve) + 1), curve, label=name)
-        axis.set(xlabel="epoch", ylabel=f"{scored} on held-out data")
-        axis.legend(fontsize=7)
+            epochs = range(1, len(curve) + 1)
+            (lines[name],) = axis.plot(epochs, curve, markersize=4, **styles[name])
+        axis.set_title(textwrap.fill(title(group), 100 // len(found)), fontsize=9)
+        axis.set(xlabel="epoch")
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axis.grid(alpha=0.25)
+    axes[0][0].set(ylabel=f"{scored} on held-out data")
+    figure.legend([lines[name] for name in styles], styles, loc="outside lower center", ncols=5)
     return saved(figure, path)
+
+
+def _styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """A look for each row: the part before ``_`` sets the colour, the beam the line."""
+    kinds: dict[str, list[str]] = {}
+    for name in names:
+        kinds.setdefault(name.rpartition("_")[0] or name, []).append(name)
+    return {
+        name: {
+            "color": COLOURS[n % len(COLOURS)],
+            "linestyle": DASHES[i % len(DASHES)],
+            "marker": MARKERS[i % len(MARKERS)],
+        }
+        for n, members in enumerate(kinds.values())
+        for i, name in enumerate(members)
+    }
 
 
 def heat(
     tables: Mapping[str, Mapping[tuple[int, int], float]], beams: Sequence[int], path: Path
 ) -> Path:
     """F for each beam of training and of decoding, as colours with their numbers."""
-    figure, axes = pyplot.subplots(1, len(tables), figsize=(5 * len(tables), 5), squeeze=False)
+    figure, axes = pyplot.subplots(
+        1, len(tables), figsize=(WIDTH, 3.8), squeeze=False, sharey=True, layout="constrained"
+    )
     low = min(min(cells.values()) for cells in tables.values())
     high = max(max(cells.values()) for cells in tables.values())
     for axis, (says, cells) in zip(axes[0], tables.items(), strict=True):
         rows = [[cells.get((b, c), float("nan")) for c in beams] for b in beams]
-        axis.imshow(rows, vmin=low, vmax=high, cmap="viridis")
+        axis.imshow(rows, vmin=low, vmax=high, cmap="cividis")
         for i, row in enumerate(rows):
             for j, f in enumerate(row):
                 dark = f < (low + high) / 2
                 text = f"{f:.1f}" if f == f else ""
                 axis.text(j, i, text, ha="center", va="center", color="w" if dark else "k")
-        axis.set_title(says, fontsize=9)
-        axis.set(xlabel="beam of decoding", ylabel="beam of training")
+        axis.set_title(textwrap.fill(says, 30), fontsize=9)
+        axis.set(xlabel="beam of decoding")
         axis.set_xticks(range(len(beams)), beams)
         axis.set_yticks(range(len(beams)), beams)
+        axis.spines[:].set_visible(False)
+    axes[0][0].set(ylabel="beam of training")
     return saved(figure, path)
 
 
-def _panels(results: list[Row]) -> tuple[Any, list[tuple[Any, list[Row]]]]:
-    """A panel for each group of results, with its rows."""
-    found = groups(results)
-    figure, axes = pyplot.subplots(1, len(found), figsize=(7 * len(found), 5), squeeze=False)
-    for axis, group in zip(axes[0], found, strict=True):
-        axis.set_title(title(group), fontsize=10)
-    return figure, list(zip(axes[0], found.values(), strict=True))
+def log_ticks(axis: Any, *, fewest: int = 3, most: int = 7) -> None:
+    """Label a logarithmic axis with plain numbers: 20, 50, 100 rather than powers of ten.
+
+    The numbers are the roundest of which at least ``fewest`` lie within the limits.
+    """
+    low, high = axis.get_view_interval()
+    ticks: list[float] = []
+    for digits in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7), (1, 2, 3, 4, 5, 6, 7, 8, 9)):
+        exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        ticks = [d * 10.0**e for e in exponents for d in digits if low <= d * 10.0**e <= high]
+        if len(ticks) >= fewest:
+            break
+    else:
+        ticks = [tick for tick in MaxNLocator(4).tick_values(low, high) if low <= tick <= high]
+    ticks = ticks[:: math.ceil(len(ticks) / most)]
+    axis.set_major_locator(FixedLocator(ticks))
+    axis.set_major_formatter(FixedFormatter([plain(tick) for tick in ticks]))
+    axis.set_minor_locator(NullLocator())
+
+
+def plain(number: float) -> str:
+    """A number as a reader writes it: 0.05, 20, 10,000."""
+    return f"{number:,.0f}" if number >= 1000 else f"{number:.3g}"
 
 
 def saved(figure: Any, path: Path) -> Path:
     """Write a figure without the date."""
-    figure.tight_layout()
     figure.savefig(path, metadata={"Date": None})
     pyplot.close(figure)
     return path

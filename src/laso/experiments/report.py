@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import shlex
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -110,9 +111,18 @@ def mark(verdicts: Iterable[Verdict]) -> str:
 
 
 def claims(claims: Sequence[Claim], results: list[Row]) -> str:
-    """A table of claims, and under it one of what each consists of."""
-    judgements = [[judged(one, results) for one in claim.contrasts] for claim in claims]
-    pairs = list(zip(claims, judgements, strict=True))
+    """A table of claims, and under it one of what each consists of.
+
+    Comparisons without a measurement are left out, and so are claims that have no other ones. The
+    text is empty if nothing is left.
+    """
+    pairs = []
+    for claim in claims:
+        verdicts = [judged(one, results) for one in claim.contrasts]
+        if any(verdict.mark != NOT_MEASURED for verdict in verdicts):
+            pairs.append((claim, verdicts))
+    if not pairs:
+        return ""
     summary = table(
         ["claim", "by the numbers"], ([claim.text, mark(verdicts)] for claim, verdicts in pairs)
     )
@@ -122,10 +132,73 @@ def claims(claims: Sequence[Claim], results: list[Row]) -> str:
             [contrast.says, contrast.measure, verdict.numbers, verdict.mark]
             for claim, verdicts in pairs
             for contrast, verdict in zip(claim.contrasts, verdicts, strict=True)
+            if verdict.mark != NOT_MEASURED
         ),
         left=4,
     )
     return f"{summary}\n\n{details}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a report is about: the experiment's name, the heading, the planned rows and notes."""
+
+    name: str
+    heading: str
+    rows: Iterable[str]
+    notes: str
+
+
+def unmeasured(plan: Plan, results: list[Row]) -> str:
+    """How many planned rows have no result, and the command that measures them; or nothing.
+
+    The results are those of one set of features and resources.
+    """
+    planned = list(plan.rows)
+    there = {row["row"] for row in results}
+    absent = [row for row in planned if row not in there]
+    if not absent:
+        return ""
+    features, resources, corpus = (results[0][key] for key in ("features", "resources", "corpus"))
+    command = ["laso", "reproduce", plan.name, "--features", features]
+    if resources:
+        command += ["--resources", ",".join(resources)]
+    if corpus.startswith("bundled"):
+        command += ["--corpus", "bundled"]
+    if corpus.endswith(", a slice"):
+        command.append("--quick")
+    command += ["--rows", ",".join(absent)]
+    has = "has" if len(absent) == 1 else "have"
+    return (
+        f"{len(absent)} of {len(planned)} planned rows {has} no measurement with these features "
+        f"and resources. To measure: `{shlex.join(command)}`."
+    )
+
+
+def document(
+    plan: Plan,
+    results: list[Row],
+    section: Callable[[list[Row]], str],
+    statements: Sequence[Claim] = (),
+    *,
+    whose: str = "Claims of the paper",
+) -> str:
+    """The text of a report: circumstances, then for each set of resources a section and claims."""
+    parts = [
+        f"# {plan.heading}",
+        f"Made by `laso reproduce {plan.name} --report` from the JSON files beside it.",
+    ]
+    if not results:
+        return "\n\n".join([*parts, NOTHING]) + "\n"
+    parts += [circumstances(results), plan.notes]
+    for group, rows in groups(results).items():
+        judgement = claims(statements, rows)
+        parts += [f"## {title(group)}", section(rows), unmeasured(plan, rows)]
+        parts += [f"### {whose}", judgement] if judgement else []
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+NOTHING = "Nothing was measured yet."
 
 
 def groups(results: list[Row]) -> dict[tuple[str, tuple[str, ...]], list[Row]]:
@@ -171,26 +244,26 @@ def choices(chosen: dict[str, Row], scored: str = "F") -> str:
 EPOCHS_SHOWN = (1, 3, 5, 10)
 
 
-def variants(
-    name: str,
-    heading: str,
-    notes: str,
-    rows: Iterable[str],
-    chosen: dict[str, Row],
-    folder: Path,
-) -> list[Path]:
+def variants(plan: Plan, chosen: dict[str, Row], folder: Path) -> list[Path]:
     """Write the report of an experiment that ends with held-out scores; the file."""
-    made_by = f"Made by `laso reproduce {name} --report` from chosen.json beside it."
-    parts = [f"# {heading}", made_by, notes]
+    made_by = f"Made by `laso reproduce {plan.name} --report` from chosen.json beside it."
+    parts = [f"# {plan.heading}", made_by, plan.notes]
     finished = [entry for entry in chosen.values() if "settings" in entry]
     for group, entries in groups(finished).items():
         found = {entry["row"]: entry for entry in entries}
-        lines = [_curve(found[row]) for row in rows if row in found]
+        lines = [_curve(found[row]) for row in plan.rows if row in found]
         head = ["variant", *(f"after {n}" for n in EPOCHS_SHOWN), "best", "after epoch", "train s"]
-        parts += [f"## {title(group)}", table(head, lines, left=1)]
+        parts += [f"## {title(group)}", table(*without_empty(head, lines), left=1)]
+        parts.append(unmeasured(plan, entries))
     if not finished:
-        parts.append("Nothing was measured yet.")
-    return saved(folder / f"{name}.md", "\n\n".join(parts) + "\n")
+        parts.append(NOTHING)
+    return saved(folder / f"{plan.name}.md", "\n\n".join(filter(None, parts)) + "\n")
+
+
+def without_empty(head: list[str], lines: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+    """A table without the columns in which no line has anything."""
+    kept = [i for i in range(len(head)) if not lines or any(line[i] for line in lines)]
+    return [head[i] for i in kept], [[line[i] for i in kept] for line in lines]
 
 
 def _curve(entry: Row) -> list[str]:

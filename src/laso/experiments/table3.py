@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from laso.experiments import joint
 from laso.experiments.joint import BEAMS, LASO_A, SHOWN
 from laso.experiments.measure import Row, table
-from laso.experiments.report import Sample, saved
+from laso.experiments.report import Plan, Sample, document, saved
 from laso.experiments.runner import Experiment
 
 # As printed. The caption says that rows are beams of training, the text fits the transpose only.
@@ -45,16 +46,17 @@ def grid(results: list[Row], measure: str = "f") -> dict[tuple[int, int], Sample
     return {beams: Sample(tuple(values)) for beams, values in found.items()}
 
 
-def _table(cells: Any) -> str:
-    head = ["train \\ decode", *map(str, BEAMS)]
-    return table(head, ([str(b), *(cells(b, c) for c in BEAMS)] for b in BEAMS), left=1)
+def _table(cells: Any, trained: Sequence[int] = BEAMS, decoded: Sequence[int] = BEAMS) -> str:
+    head = ["train \\ decode", *map(str, decoded)]
+    return table(head, ([str(b), *(cells(b, c) for c in decoded)] for b in trained), left=1)
 
 
 def section(results: list[Row]) -> str:
     """Ours, both readings of the paper's, and in which rows the matched beam wins or ties."""
     f = grid(results)
+    trained, decoded = ([b for b in BEAMS if any(pair[i] == b for pair in f)] for i in (0, 1))
     parts = ["F, rows train, columns decode:"]
-    parts.append(_table(lambda b, c: f[b, c].text() if (b, c) in f else "-"))
+    parts.append(_table(lambda b, c: f[b, c].text() if (b, c) in f else "", trained, decoded))
     for says, rows in READINGS.items():
         parts += [f"{says}:", _table(lambda b, c, r=rows: f"{r[BEAMS.index(b)][BEAMS.index(c)]}")]
     lines = []
@@ -78,20 +80,25 @@ A matched beam ties if it is behind by no more than the larger spread of the two
 half of the last digit that the paper prints."""
 
 
+def drawn(results: list[Row], path: Path) -> Path:
+    """Draw the heat maps: ours, and both readings of the paper's."""
+    from laso.experiments import plots
+
+    cells = {beams: one.mean for beams, one in grid(results).items()}
+    printed = {
+        says: {(b, c): rows[i][j] for i, b in enumerate(BEAMS) for j, c in enumerate(BEAMS)}
+        for says, rows in READINGS.items()
+    }
+    return plots.heat({"here": cells, **printed}, BEAMS, path)
+
+
 def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path]:
     """Write table3.md, and the heat map where matplotlib is installed; the files."""
-    heading = "Table 3: beams of training and of decoding"
-    text = joint.report(heading, "table3", results, section, ())
+    plan = Plan("table3", "Table 3: beams of training and of decoding", LASO_A, joint.NOTES)
+    text = document(plan, results, section)
     plotted = []
     if results and find_spec("matplotlib"):
-        from laso.experiments import plots
-
-        cells = {beams: one.mean for beams, one in grid(results).items()}
-        printed = {
-            says: {(b, c): rows[i][j] for i, b in enumerate(BEAMS) for j, c in enumerate(BEAMS)}
-            for says, rows in READINGS.items()
-        }
-        plotted = [plots.heat({"here": cells, **printed}, BEAMS, folder / "table3-heat.svg")]
+        plotted = [drawn(results, folder / "table3-heat.svg")]
     return saved(folder / "table3.md", text, plotted)
 
 

@@ -20,7 +20,7 @@ from laso.engine.problem import CompiledProblem
 from laso.engine.reference import input_of, output_of
 from laso.experiments import joint
 from laso.experiments.measure import Row, table
-from laso.experiments.report import circumstances, groups, saved, title
+from laso.experiments.report import Plan, document, saved
 from laso.experiments.runner import Config, Experiment
 from laso.tasks.joint.problem import (
     HEAD,
@@ -218,17 +218,8 @@ def section(results: list[Row]) -> str:
 
 def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path]:
     """Write theorem4.md; the file."""
-    parts = [
-        "# Theorems 1 and 4 on data",
-        "Made by `laso reproduce theorem4 --report` from the JSON file beside it.",
-    ]
-    if results:
-        parts += [circumstances(results), NOTES]
-        for group, rows in groups(results).items():
-            parts += [f"## {title(group)}", section(rows)]
-    else:
-        parts.append("Nothing was measured yet.")
-    return saved(folder / "theorem4.md", "\n\n".join(parts) + "\n")
+    plan = Plan("theorem4", "Theorems 1 and 4 on data", ROWS, NOTES)
+    return saved(folder / "theorem4.md", document(plan, results, section))
 
 
 def tagger() -> Any:

@@ -7,7 +7,7 @@ from pathlib import Path
 from laso.experiments import joint
 from laso.experiments.joint import ALMA, SCORES, SHOWN
 from laso.experiments.measure import Row, table
-from laso.experiments.report import Claim, Contrast, choices, sample, saved
+from laso.experiments.report import Claim, Contrast, Plan, choices, document, sample, saved
 from laso.experiments.runner import Config, Experiment
 
 STRATEGIES = {
@@ -33,16 +33,19 @@ def section(results: list[Row]) -> str:
     """Our scores beside the paper's F."""
     lines = []
     for row in ROWS:
-        found = [sample(results, row, name) for name in (*SCORES, "epochs", "train_s")]
+        measures = (*SCORES, "epochs", "train_s")
+        found = [one for name in measures if (one := sample(results, row, name)) is not None]
         theirs = f"{PAPER[row]:.1f}" if row in PAPER else "-"
-        lines.append([row, *(one.text() if one else "-" for one in found), theirs])
+        if found:
+            lines.append([row, *(one.text() for one in found), theirs])
     head = ["strategy", "tag", "chunk", "joint", "F", "epochs", "train s", "paper's F"]
     return table(head, lines, left=1)
 
 
 def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path]:
     """Write updates.md; the file."""
-    text = joint.report("Update strategies at beam 10", "updates", results, section, CLAIMS)
+    plan = Plan("updates", "Update strategies at beam 10", ROWS, joint.NOTES)
+    text = document(plan, results, section, CLAIMS)
     if results:
         text += f"\n## Settings chosen on held-out data\n\n{choices(chosen, 'joint accuracy')}\n"
     return saved(folder / "updates.md", text)
