@@ -15,12 +15,13 @@ from typing import Any, Self
 import numpy as np
 
 from laso.calibration import Reliability, reliability
+from laso.data.table import Columns, Data, Features, locating
 from laso.engine.exact import ExactMachine
 from laso.engine.layout import Array, Corpus, Table
 from laso.engine.machine import Machine, all_of, new_table
 from laso.engine.nbest import beam_nbest
 from laso.engine.passes import Plan, Report, Training, train
-from laso.errors import BadData
+from laso.errors import BadData, InputError
 from laso.estimators import storage
 from laso.estimators.chunk_confidence import TagsOf, in_chunks
 from laso.estimators.confidence import (
@@ -36,12 +37,7 @@ from laso.estimators.tables import moved, wider, with_bias
 from laso.estimators.task import Task, by_sentence, is_weighted, whole
 from laso.estimators.weights import BALANCED, costed, weighed
 from laso.features import encode
-from laso.features.inputs import (
-    Columns,
-    Data,
-    Features,
-    read_input,
-)
+from laso.features.inputs import read_input
 from laso.features.templates import BIAS, LABEL, parse_templates
 from laso.model_file import packed, read_file, reading, write_file
 from laso.updates import Lbfgs, Likelihood
@@ -79,7 +75,8 @@ class SequenceEstimator(Task):
         with self._clock("read"):
             data, answers = self._read(X, y)
         with self._clock("features"):
-            self._begin(data, self._labels(data, answers), answers)
+            with locating(data):
+                self._begin(data, self._labels(data, answers), answers)
             examples = self._examples(data, answers, dev)
             del data, answers
             self.fingerprint_ = examples.fingerprint
@@ -175,13 +172,16 @@ class SequenceEstimator(Task):
         if self.class_weight == BALANCED:
             raise ValueError("class_weight='balanced' needs all data at once: give the weights")
         data, answers = self._read(X, y)
-        found = self._labels(data, answers)
-        if not hasattr(self, "weights_"):
-            self._begin(data, sorted({*found, *(classes if classes is not None else ())}), answers)
-        training = self._state()
-        self._widen([label for label in found if label not in self.encoder_.labels], data, answers)
-        self.encoder_.grow(data)
-        examples = Examples(self._corpus(data, answers), is_weighted(data))
+        with locating(data):
+            found = self._labels(data, answers)
+            if not hasattr(self, "weights_"):
+                labels = {*found, *(classes if classes is not None else ())}
+                self._begin(data, sorted(labels), answers)
+            training = self._state()
+            new = [label for label in found if label not in self.encoder_.labels]
+            self._widen(new, data, answers)
+            self.encoder_.grow(data)
+            examples = Examples(self._corpus(data, answers), is_weighted(data))
         self.fingerprint_ = examples.fingerprint
         training.converged = False
         return self._learn(examples, training.epoch + 1, progress)
@@ -261,7 +261,8 @@ class SequenceEstimator(Task):
         return names
 
     def _examples(self, data: Data, answers: Any, dev: Any) -> Examples:
-        corpus = self._corpus(data, answers)
+        with locating(data):
+            corpus = self._corpus(data, answers)
         weighted = is_weighted(data)
         if dev is not None or self.held_out is None:
             return self._with_dev(corpus, weighted, dev)
@@ -278,10 +279,15 @@ class SequenceEstimator(Task):
     def _with_dev(self, corpus: Corpus, weighted: bool, dev: Any) -> Examples:
         if dev is None:
             return Examples(corpus, weighted)
-        data, answers = self._read(*(dev if isinstance(dev, tuple) else (dev, None)))
-        held = self._corpus(self._inputs(data), None)
-        weighted |= is_weighted(data)
-        return Examples(corpus, weighted, held, self._wanted(data, answers))
+        try:
+            data, answers = self._read(*(dev if isinstance(dev, tuple) else (dev, None)))
+            with locating(data):
+                held = self._corpus(self._inputs(data), None)
+                weighted |= is_weighted(data)
+                return Examples(corpus, weighted, held, self._wanted(data, answers))
+        except InputError as error:
+            # Its sentences are not those of X.
+            raise error if error.file is not None else error.at(file="dev") from None
 
     @property
     def _epochs(self) -> int:
@@ -438,7 +444,8 @@ class SequenceEstimator(Task):
         return machine, self._corpus(self._inputs(data), None)
 
     def _predicted(self, data: Data) -> list[Any]:
-        corpus = self._corpus(self._inputs(data), None)
+        with locating(data):
+            corpus = self._corpus(self._inputs(data), None)
         return self._answers(self._machine(is_weighted(data)), corpus, self.weights_)
 
     def _answers(self, machine: Machine | ExactMachine, corpus: Corpus, table: Table) -> list[Any]:

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from laso.data.table import Data, Factor, Features, locating, position
 from laso.engine.hashing import mix
 from laso.engine.layout import Array, Corpus
 from laso.engine.machine import all_of
 from laso.engine.options import own_key
-from laso.errors import BadData, BadModel
+from laso.errors import BadData, BadModel, listed, quoted
 from laso.estimators.base import SequenceEstimator, by_sentence, whole
 from laso.estimators.chunk_confidence import TagsOf, inside
 from laso.estimators.confidence import Confidence, confidences
@@ -20,7 +21,7 @@ from laso.estimators.tagger import quality
 from laso.estimators.task import WITH_MARGIN, chosen_features
 from laso.estimators.weights import ClassWeight, check_siblings
 from laso.features.encode import Encoder
-from laso.features.inputs import Data, Factor, Features, place, string_keys
+from laso.features.inputs import string_keys
 from laso.features.schemes import (
     OUTSIDE,
     SCHEMES,
@@ -193,10 +194,11 @@ class Chunker(SequenceEstimator):
         data, tags = super()._read(X, y)
         if isinstance(data, Features):
             raise BadData("found tokens with features of their own, expected words or columns")
-        if not isinstance(tags, Factor) and None in tags:
-            spans, words, scheme = read_partly(tags, data.lengths)
-            return data, Tagged(spans, scheme, words)
-        return data, Tagged(*read_tags(tags, data.lengths))
+        with locating(data):
+            if not isinstance(tags, Factor) and None in tags:
+                spans, words, scheme = read_partly(tags, data.lengths)
+                return data, Tagged(spans, scheme, words)
+            return data, Tagged(*read_tags(tags, data.lengths))
 
     def _labels(self, data: Data, answers: Tagged) -> list[str]:
         return list(answers.spans.names)
@@ -244,8 +246,9 @@ class Chunker(SequenceEstimator):
             if name not in encoder.labels:
                 at = spans.starts[np.argmax(spans.types == spans.names.index(name))]
                 raise BadData(
-                    f"{place(data.lengths, at)}: found the chunk type {name!r}, which learning "
-                    f"has not seen; expected one of {', '.join(encoder.labels)}"
+                    f"found the chunk type {quoted(name)}, which learning has not seen; expected "
+                    f"one of {listed(encoder.labels)}",
+                    **position(data.lengths, at),
                 )
         n_labels = len(encoder.labels)
         numbers = np.array([*map(encoder.labels.index, spans.names), -1], np.int64)
@@ -253,8 +256,9 @@ class Chunker(SequenceEstimator):
         if (spans.lengths > most).any():
             long = int(np.argmax(spans.lengths - most))
             raise BadData(
-                f"{place(data.lengths, spans.starts[long])}: found a chunk of "
-                f"{spans.lengths[long]} words, expected at most limit={most[long]}"
+                f"found a chunk of {spans.lengths[long]} words, expected at most "
+                f"limit={most[long]}",
+                **position(data.lengths, spans.starts[long]),
             )
         outputs = np.full(int(data.lengths.sum()), -1, np.int64)
         outputs[spans.starts] = wanted(spans.lengths, numbers[spans.types], n_labels)

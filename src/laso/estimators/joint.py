@@ -5,29 +5,22 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations, pairwise, product
 from typing import Any
 
 import numpy as np
 
+from laso.data.table import Column, Columns, Data, Features, position
 from laso.engine.hashing import mix
 from laso.engine.layout import Array, Corpus
-from laso.errors import BadData, BadModel
+from laso.errors import BadData, BadModel, quoted
 from laso.estimators.base import SequenceEstimator, by_sentence
 from laso.estimators.task import WITH_MARGIN, chosen_features, one_by_one, spoken
 from laso.estimators.weights import ClassWeight, check_siblings, counted
 from laso.features import encode
 from laso.features.encode import Encoder
-from laso.features.inputs import (
-    Column,
-    Columns,
-    Data,
-    Features,
-    labels_of,
-    place,
-    read_input,
-    string_keys,
-)
+from laso.features.inputs import labels_of, read_input, string_keys
 from laso.features.layer_sets import FEATURE_SETS
 from laso.features.layers import BETWEEN, JointEncoder, layer_labels, row_labels
 from laso.features.templates import BIAS, LABEL, LENGTH, Template
@@ -167,14 +160,14 @@ class JointTagger(SequenceEstimator):
         for i, token in enumerate(tokens):
             if not isinstance(token, (tuple, list)) or len(token) != n:
                 raise BadData(
-                    f"{place(data.lengths, i)}: found {token!r}, expected {n} labels: "
-                    f"{', '.join(self.layers)}"
+                    f"found {quoted(token)}, expected {n} labels: {', '.join(self.layers)}",
+                    **position(data.lengths, i),
                 )
         return data, [list(column) for column in zip(*tokens, strict=True)]
 
     def _split(self, data: Columns) -> tuple[Columns, list[Column]]:
         n = len(self.layers)
-        return Columns(data.lengths, data.columns[:-n]), data.columns[-n:]
+        return replace(data, columns=data.columns[:-n]), data.columns[-n:]
 
     def _inputs(self, data: Data) -> Data:
         n = len(self.encoder_.names) + len(self.layers)

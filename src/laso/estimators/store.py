@@ -6,7 +6,6 @@ The sentences are read twice, first for their labels. What is learned is the sam
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -16,11 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from laso.data.columns import read_blocks
+from laso.data.reading import read
+from laso.data.table import Features, locating, table_of
 from laso.engine.layout import Array, Corpus
-from laso.errors import BadData, LasoError
+from laso.errors import BadData, InputError
 from laso.estimators.weights import BALANCED, weighed
-from laso.features.inputs import Features
 
 if TYPE_CHECKING:
     from laso.estimators.base import SequenceEstimator
@@ -32,18 +31,17 @@ Source: TypeAlias = str | os.PathLike[str] | Callable[[], Iterable[Any]]
 """A column file, or a function that gives sentences anew: lists of tokens whose label is last."""
 
 
-def sentences(source: Source) -> Iterator[Any]:
-    """The sentences, read when they are asked for."""
+def pieces(source: Source) -> Iterator[tuple[Any, Any]]:
+    """Yield X and y of some sentences at a time; those of a file are columns with positions."""
     if isinstance(source, (str, os.PathLike)):
-        return (block.tokens for block in read_blocks(source) if block.tokens)
-    return iter(source())
-
-
-def pieces(source: Source) -> Iterator[list[Any]]:
-    """The sentences, some at a time; of each, tokens and labels may be given as a pair."""
-    rest = sentences(source)
-    while piece := list(islice(rest, SOME)):
-        yield piece
+        blocks = (block for block in read(source) if block.tokens)
+        while piece := list(islice(blocks, SOME)):
+            yield table_of(piece), None
+        return
+    sentences = iter(source())
+    while some := list(islice(sentences, SOME)):
+        pairs = all(isinstance(each, tuple) and len(each) == 2 for each in some)
+        yield ([x for x, _ in some], [y for _, y in some]) if pairs else (some, None)
 
 
 def stored(
@@ -65,7 +63,7 @@ def stored(
         for data, answers in _read(model, source):
             if anew:
                 encoder.grow(data)
-            with counted_after(sum(map(len, lengths))):
+            with counted_after(sum(map(len, lengths))), locating(data):
                 corpus = model._corpus(data, answers)
             plain = encoder.spec_for(int(data.lengths.max(initial=1)), None)
             if len(corpus.spec) != len(plain):
@@ -111,26 +109,22 @@ def stored(
 
 def _read(model: SequenceEstimator, source: Source) -> Iterator[tuple[Any, Any]]:
     before = 0
-    for piece in pieces(source):
-        pairs = all(isinstance(each, tuple) and len(each) == 2 for each in piece)
-        X, y = ([x for x, _ in piece], [y for _, y in piece]) if pairs else (piece, None)
-        with counted_after(before):
-            read = model._read(X, y)
-        yield read
-        before += len(piece)
+    for X, y in pieces(source):
+        with counted_after(before), locating(X):
+            found = model._read(X, y)
+        yield found
+        before += len(X)
 
 
 @contextmanager
 def counted_after(before: int) -> Iterator[None]:
-    """Errors about a sentence of a piece name its number among all."""
+    """Errors raised inside count sentences from the first of all pieces, not of this one."""
     try:
         yield
-    except (LasoError, ValueError) as error:
-        found = re.match(r"sentence (\d+)", str(error))
-        if found is None or not before:
+    except InputError as error:
+        if error.sentence is None:
             raise
-        text = f"sentence {before + int(found[1])}{str(error)[found.end() :]}"
-        raise type(error)(text) from error
+        raise error.at(sentence=before + error.sentence) from None
 
 
 def _look(model: SequenceEstimator, source: Source) -> None:

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from laso.data.table import Column, Data
 from laso.engine.layout import Array, Corpus
 from laso.engine.machine import all_of
 from laso.estimators.base import SequenceEstimator
 from laso.estimators.weights import ClassWeight, check_siblings
 from laso.features import encode
 from laso.features.encode import Encoder
-from laso.features.inputs import Column, Data
 from laso.features.templates import LABEL, Template, default_templates
 from laso.learn import laso
 from laso.metrics import accuracy, chunk_scores

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from laso.data.table import Column, Data, Factor, Features
 from laso.engine.exact import ExactMachine
 from laso.engine.hashing import mix
 from laso.engine.layout import Array, Corpus, Options, Table
@@ -22,15 +23,7 @@ from laso.errors import BadData
 from laso.estimators.weights import ClassWeight, counted, is_class_weight
 from laso.features import encode
 from laso.features.encode import Encoder
-from laso.features.inputs import (
-    Column,
-    Data,
-    Factor,
-    Features,
-    labels_of,
-    read_input,
-    string_keys,
-)
+from laso.features.inputs import labels_of, read_input, string_keys
 from laso.features.templates import BIAS, LABEL, Template
 from laso.learn import early, laso
 from laso.params import Estimator

@@ -10,8 +10,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from laso.data.table import Column, Factor
 from laso.engine.layout import Array, Corpus
-from laso.features.inputs import Column, Factor
+from laso.errors import BadData
 from laso.tasks.tagging import UNIT
 
 BALANCED = "balanced"
@@ -93,8 +94,9 @@ def check_siblings(choices: Array, known: Array, lengths: Array) -> None:
         before = slice(begin, begin + int(told[-1])) if len(told) else slice(0, 0)
         if logs[before].sum() > math.log(MOST_PATHS):
             unknown = int((choices[before] > 1).sum())
-            raise ValueError(
-                f"sentence {i + 1}: {unknown} labels before a known one are not known, which "
-                f"leaves more than {MOST_PATHS} good siblings; strategy=max_violation compares "
-                "with the best of them only"
+            raise BadData(
+                f"{unknown} labels before a known one are not known, which leaves more than "
+                f"{MOST_PATHS} good siblings; strategy=max_violation compares with the best of "
+                "them only",
+                sentence=i + 1,
             )

@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from laso.data.table import Column, Columns, Data, Factor, Features, position, tokens_of
 from laso.engine.layout import Array, Corpus
-from laso.errors import BadData, BadTemplate
+from laso.errors import BadData, BadTemplate, listed, quoted
 from laso.features.base import computed
-from laso.features.inputs import Column, Columns, Data, Factor, Features, place, short, string_keys
+from laso.features.inputs import string_keys
 from laso.features.templates import LABEL, Atom, Template
 from laso.tasks.tagging import LABEL_ATOM, UNKNOWN, Constraints, Program, make_spec
 
@@ -252,8 +253,8 @@ class Encoder:
         for length in np.unique(lengths).tolist():
             if not self.constraints.possible(length):
                 raise BadData(
-                    f"sentence {int(np.argmax(lengths == length)) + 1}: no {length} labels in a "
-                    "row keep the constraints"
+                    f"no {length} labels in a row keep the constraints",
+                    sentence=int(np.argmax(lengths == length)) + 1,
                 )
 
     def _outputs(self, wanted: Array, starts: Array) -> tuple[Array, Array | None]:
@@ -269,9 +270,7 @@ class Encoder:
             inside = slice(starts[i], starts[i + 1])
             good = self.constraints.good_sets(wanted[inside])
             if good is None:
-                raise BadData(
-                    f"sentence {i + 1}: no labels between those known keep the constraints"
-                )
+                raise BadData("no labels between those known keep the constraints", sentence=i + 1)
             for j in np.flatnonzero(wanted[inside] < 0).tolist():
                 if not good[j].all():
                     number = sets.setdefault(good[j].tobytes(), len(sets))
@@ -295,16 +294,18 @@ class Encoder:
             i = int(np.argmax(bad))
             after = self.labels[before[i]] if before[i] >= 0 else "the beginning"
             raise BadData(
-                f"{place(lengths, i)}: found the label {self.labels[wanted[i]]} after {after}, "
-                "which the constraints forbid"
+                f"found the label {self.labels[wanted[i]]} after {after}, which the constraints "
+                "forbid",
+                **position(lengths, i),
             )
         lasts = starts[1:][lengths > 0] - 1
         bad_ends = (wanted[lasts] >= 0) & (self.constraints.end[wanted[lasts]] == 0)
         if bad_ends.any():
             i = int(lasts[np.argmax(bad_ends)])
             raise BadData(
-                f"{place(lengths, i)}: found the label {self.labels[wanted[i]]} at the end, "
-                "which the constraints forbid"
+                f"found the label {self.labels[wanted[i]]} at the end, which the constraints "
+                "forbid",
+                **position(lengths, i),
             )
 
 
@@ -320,8 +321,8 @@ def _check_strings(values: Iterable[Any], column: Sequence[Any], lengths: Array)
     for value in values:
         if not isinstance(value, str):
             raise BadData(
-                f"{place(lengths, list(column).index(value))}: found {short(value)} in a column, "
-                "expected a string"
+                f"found {quoted(value)} in a column, expected a string",
+                **position(lengths, list(column).index(value)),
             )
 
 
@@ -349,8 +350,10 @@ def distinct_labels(column: Column, lengths: Array) -> list[str]:
     labels = [label for label in dict.fromkeys(column) if label is not None]
     for label in labels:
         if not isinstance(label, str):
-            where = place(lengths, list(column).index(label))
-            raise BadData(f"{where}: found the label {short(label)}, expected a string or None")
+            raise BadData(
+                f"found the label {quoted(label)}, expected a string or None",
+                **position(lengths, list(column).index(label)),
+            )
     return sorted(labels)
 
 
@@ -367,17 +370,18 @@ def label_numbers(column: Column, labels: Sequence[str], lengths: Array) -> Arra
         i = int(np.argmin(codes))
         found = column.values[column.codes[i]] if isinstance(column, Factor) else column[i]
         raise BadData(
-            f"{place(lengths, i)}: found the label {found!r}, which learning has not seen; "
-            f"expected one of {', '.join(labels)}"
+            f"found the label {quoted(found)}, which learning has not seen; expected one of "
+            f"{listed(labels)}",
+            **position(lengths, i),
         )
     return codes
 
 
 def taken(corpus: Corpus, chosen: Array) -> Corpus:
     """The corpus of some of the sentences."""
-    lengths = np.diff(corpus.starts)[chosen]
-    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    rows = np.repeat(corpus.starts[chosen] - starts[:-1], lengths) + np.arange(starts[-1])
+    lengths = np.diff(corpus.starts)
+    rows = tokens_of(lengths, chosen)
+    starts = np.concatenate([[0], np.cumsum(lengths[chosen])]).astype(np.int64)
     return corpus._replace(
         items=corpus.items[rows],
         starts=starts,

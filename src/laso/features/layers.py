@@ -17,10 +17,11 @@ from functools import cached_property
 
 import numpy as np
 
+from laso.data.table import Data, Features, position
 from laso.engine.layout import Array, Corpus
 from laso.errors import BadData, BadTemplate
 from laso.features.encode import Encoder
-from laso.features.inputs import Data, Features, place, string_keys
+from laso.features.inputs import string_keys
 from laso.features.templates import LABEL, Atom, Template
 from laso.tasks.joint import N_OTHERS, JointTemplate, Layers, Pair, make_spec
 from laso.tasks.tagging import Constraints
@@ -216,8 +217,8 @@ class JointEncoder(Encoder):
                 good = self.within[layer].good_sets(own[inside])
                 if good is None:
                     raise BadData(
-                        f"sentence {i + 1}: no labels of {layer} between those known keep the "
-                        "constraints"
+                        f"no labels of {layer} between those known keep the constraints",
+                        sentence=i + 1,
                     )
                 flags[inside] = good
             layers.append(flags)
@@ -232,8 +233,9 @@ class JointEncoder(Encoder):
         if self.layers.pairs and len(wanted[0]) and wanted.min() < 0:
             i = int(np.argmin(wanted.min(axis=0)))
             raise BadData(
-                f"{place(lengths, i)}: found None, expected a label of each layer, for there are "
-                "constraints between layers"
+                "found None, expected a label of each layer, for there are constraints between "
+                "layers",
+                **position(lengths, i),
             )
         for first, second, flags in self.layers.pairs:
             bad = flags[wanted[first], wanted[second]] == 0
@@ -244,5 +246,5 @@ class JointEncoder(Encoder):
                     for number, layer in ((n, self.order[n]) for n in (first, second))
                 )
                 raise BadData(
-                    f"{place(lengths, i)}: found {a} with {b}, which the constraints forbid"
+                    f"found {a} with {b}, which the constraints forbid", **position(lengths, i)
                 )
