@@ -195,8 +195,11 @@ def test_nothing_to_label_is_labelled(laso, folder, model):
         ("", "<stdin>:1: found no token"),
         ("a X\nb\n" * 9, "<stdin>:2: found 1 column in 'b', expected 2 as in line 1"),
         ("a\nb\n", "<stdin>:1: found one column, expected inputs and a label behind them"),
-        ('{"tokens": 3}\n', "<stdin>:1: found '3' for tokens, expected a list"),
-        ('{"tokens": ["a"], "labels": []}\n', "<stdin>:1: found '0 of them' for labels"),
+        ('{"tokens": 3}\n', "<stdin>:1: found 3 for tokens, expected a list"),
+        (
+            '{"tokens": ["a"], "labels": []}\n',
+            "<stdin>:1: found a list of 0 for labels, exp",
+        ),
         ('{"tokens": ["a"], "labels": ["X"]}\n{"a": 1}\n', "<stdin>:2: found the keys a"),
         ('{"tokens": ["a"], "labels": ["X"]}\n{"tokens": ["a"]}', "<stdin>:2: found the columns"),
         ('{"tokens": ["a"], \n', '<stdin>:1: found \'{"tokens": ["a"], \', expected a JSON'),

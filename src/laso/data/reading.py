@@ -172,6 +172,6 @@ def _columns(fields: dict[str, Any]) -> dict[str, list[Any]]:
         if key != name and isinstance(value, list) and len(value) == len(words):
             columns[key] = [tuple(w) if isinstance(w, list) else w for w in value]
         elif key in LABELS:
-            found = f"{len(value)} of them" if isinstance(value, list) else quoted(value)
+            found = f"a list of {len(value)}" if isinstance(value, list) else quoted(value)
             raise BadData(f"found {found} for {key}, expected a list of {len(words)}")
     return columns
