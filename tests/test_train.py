@@ -214,6 +214,23 @@ def test_bad_data_is_named_by_file_and_line(text, message, laso, folder):
     assert len(shown.err.splitlines()) == 1
 
 
+@pytest.mark.parametrize("how", [(), ("--store", "store")])
+def test_errors_name_the_file_that_they_are_about(laso, folder, how):
+    bad = [*SMALL[:3], [("good", "NN", "O"), ("bad", "NN", "X-y")]]
+    write_columns("bad.txt", bad)
+    line = sum(len(sentence) + 1 for sentence in SMALL[:3]) + 2
+    place = f"laso: bad.txt:{line}: found the tag 'X-y'"
+    task = ("--task", "chunk", "--epochs", "1", *how)
+    for files in (
+        ("train.txt", "bad.txt", "--held-out", "0"),  # a second file
+        ("train.txt", "--dev", "bad.txt"),
+        ("train.txt", "bad.txt", "test.txt"),  # held out, or not
+    ):
+        shown = laso("train", *files, *task)
+        assert (shown.code, shown.out) == (3, "")
+        assert shown.err.startswith(place)
+
+
 def test_a_tag_that_is_none_is_named_by_file_and_line(laso, folder):
     (folder / "bad.txt").write_text("a B-X\nb I-X\n\nc Q-X\n")
     shown = laso("train", "train.txt", "bad.txt", "--task", "chunk", "--inputs", "1")
