@@ -122,8 +122,8 @@ def test_every_type_of_chunk_is_present(part):
 
 
 def test_there_is_something_to_learn_from_pos_tags_and_more_beyond_them():
-    wanted = [column(sentence, 2) for sentence in TEST]
-    n = chunk_scores(wanted, map(majority_baseline(TRAIN), TEST))
+    gold = [column(sentence, 2) for sentence in TEST]
+    n = chunk_scores(gold, map(majority_baseline(TRAIN), TEST))
     assert 70 < n.f < 90
 
 

@@ -12,13 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from laso import beam, greedy, perceptron, worst
+from laso.data.table import Columns
 from laso.engine import layout as at
 from laso.engine.layout import Corpus
 from laso.engine.machine import Machine, all_of, new_table
 from laso.engine.options import options_for, own_key
 from laso.engine.reference import Reference, State, input_of, output_of
 from laso.errors import BadTemplate
-from laso.features.inputs import Columns
 from laso.features.templates import parse_templates
 from laso.problem import Node
 from laso.tasks.chunking import problem as chunking

@@ -8,8 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laso.data import find_corpus, load_bundled, read_columns, write_columns
+from laso.data import (
+    Format,
+    find_corpus,
+    load_bundled,
+    read,
+    read_columns,
+    read_table,
+    write_columns,
+)
+from laso.data.plain import plain_columns
+from laso.data.table import Columns, Factor, table_of
 from laso.errors import BadData, LasoError, MissingData
+from laso.features.inputs import read_input
 from tests.spaces import quick
 
 TWO = [[("a", "X"), ("b", "Y")], [("c", "X")]]
@@ -205,6 +216,204 @@ def test_any_bytes_are_read_or_refused_with_a_line(data):
     widths = {len(token) for sentence in sentences for token in sentence}
     assert len(widths) == 1
     assert all(sentences)
+
+
+# Whole tables: the fast parser and the line reader are twins
+
+
+def outcome(action):
+    """The columns with all their parts, or the error with all its fields."""
+    try:
+        table = action()
+    except BadData as error:
+        return str(error), vars(error)
+    assert all(isinstance(column, Factor) for column in table.columns)
+    return (
+        table.lengths.tolist(),
+        [(column.codes.tolist(), column.values) for column in table.columns],
+        table.source,
+        table.lines.tolist(),
+    )
+
+
+def by_lines(data, form):
+    """The twin of ``read_table``."""
+    blocks = [block for block in read(io.BytesIO(data), format=form) if block.tokens]
+    if not blocks:
+        raise BadData("found no token in the file, expected one token a line").at(
+            file="<input>", line=1
+        )
+    return table_of(blocks)
+
+
+PARTS = ["a", "b", "B-NP", "é", "\xa0", " ", " ", "\t", "\t", ",", "\n", "\n", "\n\n", "\r\n", "\v"]
+PARTS += ["#", "# ", "\ufeff"]
+FORMS = st.builds(
+    Format,
+    separator=st.sampled_from([None, None, "\t", " ", ",", "é", "a", ", "]),
+    comment=st.sampled_from([None, "#", "é"]),
+    names=st.sampled_from([(), (), ("word", "tag")]),
+)
+TEXTS = st.lists(st.sampled_from(PARTS), max_size=24).map("".join).map(str.encode)
+# Mostly plain: rows of equally many columns, with a separator that may be another than the form's.
+PLAIN = st.builds(
+    lambda separator, rows, end: "".join(separator.join(r) + end if r else end for r in rows),
+    st.sampled_from(["\t", " ", ","]),
+    st.integers(1, 3).flatmap(
+        lambda n: st.lists(
+            st.lists(st.sampled_from(["a", "b", "é", "x y", "#"]), min_size=n, max_size=n)
+            | st.just([]),
+            max_size=8,
+        )
+    ),
+    st.sampled_from(["\n", "\n", "\n\n", " \n"]),
+).map(str.encode)
+
+
+@quick
+@given(TEXTS | PLAIN | st.binary(max_size=20), FORMS)
+def test_a_table_is_what_the_line_reader_reads(data, form):
+    assert outcome(lambda: read_table(io.BytesIO(data), format=form)) == outcome(
+        lambda: by_lines(data, form)
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "form"),
+    [
+        (b"a X\nb Y\n\nc X\n", Format()),
+        (b"a X\nb Y\n\nc X\n", Format(names=("w", "t"))),
+        (b"a X\nb Y\n\nc X\n", Format(comment="#")),
+        (b"New York\tX\nb\tY\n\nc\tX\n", Format(separator="\t")),
+        (b"a,X\n b,Y\n\n\nc d,X", Format(separator=",")),
+    ],
+)
+def test_plain_files_are_parsed_as_a_whole(data, form):
+    found = plain_columns(data, form, "<input>")
+    assert found is not None
+    assert outcome(lambda: found) == outcome(lambda: by_lines(data, form))
+
+
+@pytest.mark.parametrize(
+    ("data", "form"),
+    [
+        (b"a X\n", Format(separator="")),
+        (b"a X\n", Format(separator=", ")),
+        (b"a X\n", Format(names=("w",))),
+        (b"#a X\n", Format(comment="#")),
+        (b"a X\n# Y\n", Format(comment="#")),
+        (b"a\tX \n", Format(separator="\t")),
+        (b"a\t\tX\n", Format(separator="\t")),
+        (b"a  X\n", Format()),
+    ],
+)
+def test_other_files_are_left_to_the_line_reader(data, form):
+    assert plain_columns(data, form, "<input>") is None
+
+
+def test_positions_of_every_format(tmp_path):
+    tree = "# id = 1\n1\ta" + "\t_" * 8 + "\n1-2\tb" + "\t_" * 8 + "\n2\tc" + "\t_" * 8 + "\n\n"
+    cases = {
+        "columns": ("\na X\nb Y\n\n\nc X\n", [[2, 3], [6]]),
+        "conllu": (tree * 2, [[2, 4], [7, 9]]),
+        "jsonl": ('{"tokens": ["a", "b"]}\n\n{"tokens": ["c"]}\n', [[1, 1], [3]]),
+        "text": ("One two. Three.\n\nFour.\n", [[1, 1, 1], [1, 1], [3, 3]]),
+    }
+    path = tmp_path / "x"
+    for form, (text, lines) in cases.items():
+        path.write_text(text, encoding="utf-8")
+        blocks = list(read(path, format=form))
+        assert [block.line_numbers for block in blocks] == lines
+        assert {block.source for block in blocks} == {str(path)}
+        table = read_table(path, format=form)
+        assert table.lines is not None
+        assert table.lines.tolist() == [line for sentence in lines for line in sentence]
+        assert (table.source, len(table)) == (str(path), len(lines))
+    with pytest.raises(ValueError, match="format must be one of columns, conllu, jsonl, text"):
+        read(path, format="xml")
+
+
+def test_json_lines_with_other_columns_are_refused(tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"tokens": ["a"], "tags": ["X"]}\n{"tokens": ["b"]}\n', encoding="utf-8")
+    with pytest.raises(BadData, match=r"jsonl:2: found the columns tokens, expected tokens, tags"):
+        read_table(path, format="jsonl")
+
+
+def test_a_table_of_a_text_file():
+    assert outcome(lambda: read_table(io.StringIO("a X\nb Y\n"))) == outcome(
+        lambda: read_table(io.BytesIO(b"a X\nb Y\n"))
+    )
+
+
+# Subsets
+
+
+def parts_of(data):
+    """All parts of columns or features as plain lists, for comparison."""
+    if isinstance(data, Columns):
+        lines = None if data.lines is None else data.lines.tolist()
+        columns = [
+            (c.codes.tolist(), c.values) if isinstance(c, Factor) else list(c) for c in data.columns
+        ]
+        return data.lengths.tolist(), columns, lines
+    values = None if data.values is None else data.values.tolist()
+    return data.lengths.tolist(), data.counts.tolist(), data.keys.tolist(), values, data.width
+
+
+CELLS = st.sampled_from(["a", "b", "c"])
+TOKENS = {
+    "strings": CELLS,
+    "tuples": st.tuples(CELLS, CELLS),
+    "unknown labels": st.tuples(CELLS, CELLS | st.none()),
+    "lists": st.lists(CELLS, max_size=3),
+    "dicts": st.dictionaries(CELLS, st.sampled_from(["x", 2.5, 3.5]), max_size=3),
+}
+
+
+@pytest.mark.parametrize("kind", TOKENS)
+@given(data=st.data())
+def test_some_of_the_sentences(kind, data):
+    sentences = data.draw(st.lists(st.lists(TOKENS[kind], max_size=3), min_size=1, max_size=5))
+    order = data.draw(st.lists(st.integers(0, len(sentences) - 1), min_size=1))
+    table = read_input(sentences)
+    chosen = table.take(order)
+    assert (len(table), len(chosen)) == (len(sentences), len(order))
+    if not chosen.lengths.sum():
+        assert not any(parts_of(chosen)[0])
+        return
+    again, found = parts_of(read_input([sentences[i] for i in order])), parts_of(chosen)
+    if kind == "unknown labels":  # without None, a column is read as a factor
+        assert (found[0], listed_columns(chosen)) == (again[0], listed_columns(table, order))
+    elif kind == "dicts":  # all values may be 1 in what is left
+        assert found[:3] == again[:3]
+        assert found[3] == (again[3] if again[3] or not found[3] else [1.0] * len(found[2]))
+    else:
+        assert found == again
+
+
+def listed_columns(table, order=None):
+    """The columns of each sentence as lists."""
+    ends = [int(end) for end in table.lengths.cumsum()]
+    result = []
+    for column in table.columns:
+        values = (
+            [column.values[i] for i in column.codes] if isinstance(column, Factor) else list(column)
+        )
+        cut = [values[end - n : end] for end, n in zip(ends, table.lengths.tolist(), strict=True)]
+        result.append(cut if order is None else [cut[i] for i in order])
+    return result
+
+
+def test_some_of_the_sentences_of_a_file_keep_their_lines():
+    table = read_table(io.BytesIO(b"a X\nb Y\n\nc X\n\nd Y\ne Z\n")).take([2, 0])
+    assert listed_columns(table) == [[["d", "e"], ["a", "b"]], [["Y", "Z"], ["X", "Y"]]]
+    assert table.lines is not None
+    assert (table.lines.tolist(), table.source) == ([6, 7, 1, 2], "<input>")
+    assert [c.values for c in table.columns if isinstance(c, Factor)] == [
+        ["d", "e", "a", "b"],
+        ["Y", "Z", "X"],
+    ]
 
 
 def test_find_corpus_takes_the_first_folder_that_has_it(tmp_path, monkeypatch):

@@ -9,7 +9,9 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laso.data import read_columns
+from laso.data import Format, read_columns, read_table
+from laso.data.plain import plain_columns
+from laso.data.table import Columns, Factor, Features
 from laso.engine.hashing import mix
 from laso.engine.layout import Out
 from laso.engine.reference import input_of, output_of
@@ -22,17 +24,7 @@ from laso.features.encoder import (
     taken,
     unpacked_strings,
 )
-from laso.features.inputs import (
-    Columns,
-    Factor,
-    Features,
-    _plain_columns,
-    labels_of,
-    mixed,
-    read_column_file,
-    read_input,
-    string_keys,
-)
+from laso.features.inputs import labels_of, mixed, read_input, string_keys
 from laso.features.templates import LABEL, parse_templates
 from laso.tasks.constraints import Constraints, bio, iobes, table
 from laso.tasks.tagging.encoder import TaggingEncoder
@@ -119,7 +111,7 @@ PIECES = [
 @given(st.lists(st.sampled_from(PIECES), max_size=24).map("".join))
 def test_a_column_file_is_read_as_the_precise_reader_reads_it(some_file, text):
     some_file.write_bytes(text.encode())
-    assert outcome(lambda: sentences_of(read_column_file(some_file))) == outcome(
+    assert outcome(lambda: sentences_of(read_table(some_file))) == outcome(
         lambda: read_columns(some_file)
     )
 
@@ -129,8 +121,8 @@ def test_a_column_file_is_read_as_the_precise_reader_reads_it(some_file, text):
 )
 def test_unusual_files_are_left_to_the_precise_reader(some_file, data):
     some_file.write_bytes(data)
-    assert _plain_columns(data) is None
-    assert outcome(lambda: sentences_of(read_column_file(some_file))) == outcome(
+    assert plain_columns(data, Format(), "x") is None
+    assert outcome(lambda: sentences_of(read_table(some_file))) == outcome(
         lambda: read_columns(some_file)
     )
 
@@ -140,7 +132,7 @@ def test_unusual_files_are_left_to_the_precise_reader(some_file, data):
 )
 def test_plain_files_take_the_short_way(some_file, text):
     some_file.write_text(text, encoding="utf-8")
-    found = _plain_columns(text.encode())
+    found = plain_columns(text.encode(), Format(), "x")
     assert found is not None
     assert sentences_of(found) == read_columns(some_file)
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laso.data.formats import Format, Layout, guessed, usual_layout
+from laso.data.formats import ColumnRoles, Format, default_roles, guessed
+from laso.data.reading import read
 from laso.data.tokenizer import sentences, tokens
 from laso.evaluation import are_chunks, evaluated
 
@@ -58,16 +59,16 @@ def test_what_a_file_is(text, name, form):
     assert guessed(text, name) == form
 
 
-def test_layouts_of_other_files():
-    trained = Layout(("1", "2"), ("3",), 3)
+def test_roles_of_columns_in_other_files():
+    trained = ColumnRoles(("1", "2"), ("3",), 3)
     assert trained.for_names(("1", "2", "3")) is trained
-    assert trained.for_names(("1", "2")) == Layout(("1", "2"), (), 2)
+    assert trained.for_names(("1", "2")) == ColumnRoles(("1", "2"), (), 2)
     assert trained.for_names(("1", "2", "3", "4")) is None
     assert trained.for_names(("1",)) is None
-    assert Layout(("1",), ("3",), 3).for_names(("1",)) == Layout(("1",), (), 1)
-    first = Layout(("2",), ("1",), 2)
-    assert first.for_names(("1",)) == Layout(("1",), (), 1)
-    assert usual_layout(Format("jsonl"), ("tokens", "tags", "pos")).labels == ("tags",)
+    assert ColumnRoles(("1",), ("3",), 3).for_names(("1",)) == ColumnRoles(("1",), (), 1)
+    first = ColumnRoles(("2",), ("1",), 2)
+    assert first.for_names(("1",)) == ColumnRoles(("1",), (), 1)
+    assert default_roles(Format("jsonl"), ("tokens", "tags", "pos")).labels == ("tags",)
 
 
 def test_blocks_are_read_when_they_are_asked_for():
@@ -77,7 +78,7 @@ def test_blocks_are_read_when_they_are_asked_for():
             yield b"\n"
             raise AssertionError("read too far")
 
-    (first, *_) = [next(Format().blocks(Lines()))]  # type: ignore[arg-type]
+    (first, *_) = [next(read(Lines()))]  # type: ignore[arg-type]
     assert first.tokens == [("a", "X")]
 
 

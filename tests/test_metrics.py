@@ -12,9 +12,9 @@ from laso.metrics import Counts, accuracy, chunk_scores, chunks, majority_baseli
 from tests.spaces import quick
 
 
-def counts(wanted, found):
-    n = chunk_scores([wanted.split()], [found.split()])
-    return n.correct, n.found, n.wanted
+def counts(gold, predicted):
+    n = chunk_scores([gold.split()], [predicted.split()])
+    return n.correct, n.predicted, n.gold
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_other_tags_are_refused(tag):
 
 
 @pytest.mark.parametrize(
-    ("wanted", "found", "expected"),
+    ("gold", "predicted", "expected"),
     [
         ("B-A I-A", "B-A I-A", (1, 1, 1)),
         ("B-A I-A", "I-A I-A", (1, 1, 1)),  # an I without its B is forgiven
@@ -62,24 +62,24 @@ def test_other_tags_are_refused(tag):
         ("O B-A I-A", "B-A I-A I-A", (0, 1, 1)),
     ],
 )
-def test_counts_by_hand(wanted, found, expected):
-    assert counts(wanted, found) == expected
+def test_counts_by_hand(gold, predicted, expected):
+    assert counts(gold, predicted) == expected
 
 
 def test_a_chunk_ends_with_its_sentence():
     n = chunk_scores([["B-A"], ["I-A"]], [["I-A"], ["I-A"]])
-    assert (n.correct, n.found, n.wanted) == (2, 2, 2)
+    assert (n.correct, n.predicted, n.gold) == (2, 2, 2)
     assert n.correct_tags == 1
 
 
-WANTED = [["B-NP", "I-NP", "B-VP", "O"], ["B-NP", "B-PP", "B-NP", "I-NP"]]
-FOUND = [["B-NP", "I-NP", "B-NP", "O"], ["B-NP", "B-PP", "B-NP", "B-ADVP"]]
+GOLD = [["B-NP", "I-NP", "B-VP", "O"], ["B-NP", "B-PP", "B-NP", "I-NP"]]
+PREDICTED = [["B-NP", "I-NP", "B-NP", "O"], ["B-NP", "B-PP", "B-NP", "B-ADVP"]]
 
 
 def test_all_the_numbers_of_one_case():
-    n = chunk_scores(WANTED, FOUND)
+    n = chunk_scores(GOLD, PREDICTED)
     # correct: the first NP of each sentence and the PP; the last NP is cut short.
-    assert (n.correct, n.found, n.wanted) == (3, 6, 5)
+    assert (n.correct, n.predicted, n.gold) == (3, 6, 5)
     assert dict(n.types) == {
         "ADVP": Counts(0, 1, 0),
         "NP": Counts(2, 4, 3),
@@ -89,13 +89,13 @@ def test_all_the_numbers_of_one_case():
     assert (n.correct_tags, n.tokens) == (6, 8)
     assert (n.precision, n.recall, n.accuracy) == (50.0, 60.0, 75.0)
     assert n.f == pytest.approx(2 * 50 * 60 / 110)
-    assert accuracy(WANTED, FOUND) == 75.0
+    assert accuracy(GOLD, PREDICTED) == 75.0
     with pytest.raises(dataclasses.FrozenInstanceError):
         n.correct = 6  # type: ignore[misc]
 
 
 def test_the_report_has_conllevals_layout():
-    assert str(chunk_scores(WANTED, FOUND)) == "\n".join(
+    assert str(chunk_scores(GOLD, PREDICTED)) == "\n".join(
         [
             "processed 8 tokens with 5 phrases; found: 6 phrases; correct: 3.",
             "accuracy:  75.00%; precision:  50.00%; recall:  60.00%; FB1:  54.55",
@@ -115,16 +115,18 @@ def test_nothing_to_count_is_zero():
 
 
 def test_sequences_that_do_not_match():
-    with pytest.raises(ValueError, match="2 sentences are wanted, but 1 were found"):
+    with pytest.raises(ValueError, match="found 1 predicted sentences, expected 2 as in gold"):
         chunk_scores([["O"], ["O"]], [["O"]])
-    with pytest.raises(ValueError, match="sentence 2: 1 tags are wanted, but 2 were found"):
+    with pytest.raises(
+        ValueError, match="sentence 2: found 2 predicted tags, expected 1 as in gold"
+    ):
         accuracy([["O"], ["O"]], [["O"], ["O", "O"]])
 
 
-def conlleval(wanted, found):
+def conlleval(gold, predicted):
     """The official script's way: one pass over all lines, a pair of tags remembered.
 
-    Returns correct, found, wanted by type, and the number of correct tags.
+    Returns correct, predicted, gold by type, and the number of correct tags.
     """
 
     def parse(tag):
@@ -144,10 +146,10 @@ def conlleval(wanted, found):
         return mark == "B" or (mark == "I" and b_mark == "O") or (mark != "O" and b_kind != kind)
 
     lines = []
-    for gold, guess in zip(wanted, found, strict=True):
-        lines += [*zip(gold, guess, strict=True), None]
+    for tags, guesses in zip(gold, predicted, strict=True):
+        lines += [*zip(tags, guesses, strict=True), None]
     tables: tuple[dict[str, int], dict[str, int], dict[str, int]] = ({}, {}, {})
-    correct, n_found, n_wanted = tables
+    correct, n_predicted, n_gold = tables
     right = 0
     inside = False
     last_gold = last_guess = ("O", "")
@@ -164,12 +166,12 @@ def conlleval(wanted, found):
         if gold_starts and guess_starts and gold[1] == guess[1]:
             inside = True
         if gold_starts:
-            n_wanted[gold[1]] = n_wanted.get(gold[1], 0) + 1
+            n_gold[gold[1]] = n_gold.get(gold[1], 0) + 1
         if guess_starts:
-            n_found[guess[1]] = n_found.get(guess[1], 0) + 1
+            n_predicted[guess[1]] = n_predicted.get(guess[1], 0) + 1
         right += line is not None and gold == guess
         last_gold, last_guess = gold, guess
-    return correct, n_found, n_wanted, right
+    return correct, n_predicted, n_gold, right
 
 
 TAG = st.sampled_from(["O", "B-A", "I-A", "B-B", "I-B", "I-A-x", "B", "I"])
@@ -180,27 +182,27 @@ NEAR = st.lists(st.lists(TAG.flatmap(lambda t: st.tuples(st.just(t), st.just(t) 
 @quick
 @given(PAIRS | NEAR)
 def test_the_same_counts_as_conllevals_rules(pairs):
-    wanted = [[gold for gold, _ in sentence] for sentence in pairs]
-    found = [[guess for _, guess in sentence] for sentence in pairs]
-    n = chunk_scores(wanted, found)
-    correct, n_found, n_wanted, right = conlleval(wanted, found)
+    gold = [[gold for gold, _ in sentence] for sentence in pairs]
+    predicted = [[guess for _, guess in sentence] for sentence in pairs]
+    n = chunk_scores(gold, predicted)
+    correct, n_predicted, n_gold, right = conlleval(gold, predicted)
     assert {k: v.correct for k, v in n.types.items() if v.correct} == correct
-    assert {k: v.found for k, v in n.types.items() if v.found} == n_found
-    assert {k: v.wanted for k, v in n.types.items() if v.wanted} == n_wanted
-    assert (n.correct, n.found, n.wanted) == tuple(
-        sum(table.values()) for table in (correct, n_found, n_wanted)
+    assert {k: v.predicted for k, v in n.types.items() if v.predicted} == n_predicted
+    assert {k: v.gold for k, v in n.types.items() if v.gold} == n_gold
+    assert (n.correct, n.predicted, n.gold) == tuple(
+        sum(table.values()) for table in (correct, n_predicted, n_gold)
     )
     assert n.correct_tags == right
     assert list(n.types) == sorted(n.types)
-    assert accuracy(wanted, found) == n.accuracy
+    assert accuracy(gold, predicted) == n.accuracy
 
 
 @quick
 @given(PAIRS)
 def test_swapping_the_sides_swaps_precision_and_recall(pairs):
-    wanted = [[gold for gold, _ in sentence] for sentence in pairs]
-    found = [[guess for _, guess in sentence] for sentence in pairs]
-    there, back = chunk_scores(wanted, found), chunk_scores(found, wanted)
+    gold = [[gold for gold, _ in sentence] for sentence in pairs]
+    predicted = [[guess for _, guess in sentence] for sentence in pairs]
+    there, back = chunk_scores(gold, predicted), chunk_scores(predicted, gold)
     assert (there.precision, there.recall) == (back.recall, back.precision)
     assert there.f == pytest.approx(back.f)
 
@@ -230,7 +232,7 @@ def test_the_shared_tasks_baseline_on_conll2000():
         pytest.skip(str(missing))
     train, test = (read_columns(folder / name, columns=3) for name in ("train.txt", "test.txt"))
     tag = majority_baseline(train)
-    wanted = [[chunk for _, _, chunk in sentence] for sentence in test]
-    n = chunk_scores(wanted, map(tag, test))
+    gold = [[chunk for _, _, chunk in sentence] for sentence in test]
+    n = chunk_scores(gold, map(tag, test))
     assert [round(x, 2) for x in (n.precision, n.recall, n.f)] == [72.58, 82.14, 77.07]
-    assert (n.tokens, n.wanted) == (47377, 23852)
+    assert (n.tokens, n.gold) == (47377, 23852)

@@ -26,11 +26,11 @@ WORDS = [[token[:2] for token in sentence] for sentence in TRAIN[:40]]
 TAGS = [[token[2] for token in sentence] for sentence in TRAIN[:40]]
 
 MATRIX = "it fits a matrix with one label a row, where X is a list of sentences"
-ERROR = "it wants ValueError, where BadData is raised"
+MESSAGE = "it wants the words of scikit-learn's own message in the error"
 SPARSE = "it fits one sparse matrix, where each sentence is one"
 # The checks of scikit-learn that cannot be passed, with the reason; a document has the same list.
 EXPECTED = {
-    "check_complex_data": ERROR,
+    "check_complex_data": MESSAGE,
     "check_dict_unchanged": MATRIX,
     "check_dont_overwrite_parameters": MATRIX,
     "check_dtype_object": MATRIX,
@@ -38,13 +38,12 @@ EXPECTED = {
     "check_estimator_sparse_matrix": SPARSE,
     "check_estimator_sparse_tag": SPARSE,
     "check_estimators_dtypes": MATRIX,
-    "check_estimators_empty_data_messages": ERROR,
+    "check_estimators_empty_data_messages": MESSAGE,
     "check_estimators_fit_returns_self": MATRIX,
-    "check_estimators_nan_inf": ERROR,
+    "check_estimators_nan_inf": MATRIX,
     "check_estimators_overwrite_params": MATRIX,
     "check_estimators_pickle": MATRIX,
     "check_f_contiguous_array_estimator": MATRIX,
-    "check_fit1d": ERROR,
     "check_fit2d_1feature": MATRIX,
     "check_fit2d_1sample": MATRIX,
     "check_fit2d_predict1d": MATRIX,
@@ -106,7 +105,7 @@ def test_what_these_checks_are_about_holds_for_sentences(estimator):
     check_is_fitted(model)
     wrong: list[Any] = [[], [[]], None, 3, ["text"], np.ones(3)]
     for bad in wrong:
-        with pytest.raises((BadData, ValueError)):
+        with pytest.raises(BadData):
             clone(estimator).fit(bad, [["a"]])
 
 

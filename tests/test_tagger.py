@@ -33,12 +33,13 @@ from laso import (
     worst,
 )
 from laso.data import find_corpus, load_bundled
+from laso.data.table import Columns, Factor
 from laso.engine import layout as at
 from laso.engine.machine import as_names
 from laso.engine.reference import Reference, input_of, output_of
 from laso.errors import BadData, BadTemplate, MissingData
 from laso.features import CHUNKING
-from laso.features.inputs import Columns, Factor, read_input
+from laso.features.inputs import read_input
 from laso.metrics import accuracy, chunk_scores
 from laso.tasks.constraints import table
 from laso.tasks.tagging.problem import Tagging, WeightedTagging
@@ -118,7 +119,7 @@ def test_a_file_read_in_small_pieces_is_the_same(monkeypatch, tmp_path):
     text = "\n".join("".join(" ".join(token) + "\n" for token in s) for s in FEW)
     path.write_text(text, encoding="utf-8")
     whole = read_input(path)
-    monkeypatch.setattr("laso.features.inputs.PIECE", 50)
+    monkeypatch.setattr("laso.data.plain.PIECE", 50)
     pieces = read_input(path)
     assert isinstance(whole, Columns)
     assert isinstance(pieces, Columns)

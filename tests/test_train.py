@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -195,8 +196,11 @@ def test_nothing_to_label_is_labelled(laso, folder, model):
         ("", "<stdin>:1: found no token"),
         ("a X\nb\n" * 9, "<stdin>:2: found 1 column in 'b', expected 2 as in line 1"),
         ("a\nb\n", "<stdin>:1: found one column, expected inputs and a label behind them"),
-        ('{"tokens": 3}\n', "<stdin>:1: found '3' for tokens, expected a list"),
-        ('{"tokens": ["a"], "labels": []}\n', "<stdin>:1: found '0 of them' for labels"),
+        ('{"tokens": 3}\n', "<stdin>:1: found 3 for tokens, expected a list"),
+        (
+            '{"tokens": ["a"], "labels": []}\n',
+            "<stdin>:1: found a list of 0 for labels, exp",
+        ),
         ('{"tokens": ["a"], "labels": ["X"]}\n{"a": 1}\n', "<stdin>:2: found the keys a"),
         ('{"tokens": ["a"], "labels": ["X"]}\n{"tokens": ["a"]}', "<stdin>:2: found the columns"),
         ('{"tokens": ["a"], \n', '<stdin>:1: found \'{"tokens": ["a"], \', expected a JSON'),
@@ -209,6 +213,23 @@ def test_bad_data_is_named_by_file_and_line(text, message, laso, folder):
     assert (shown.code, shown.out) == (3, "")
     assert message in shown.err
     assert len(shown.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("how", [(), ("--store", "store")])
+def test_errors_name_the_file_that_they_are_about(laso, folder, how):
+    bad: list[Any] = [*SMALL[:3], [("good", "NN", "O"), ("bad", "NN", "X-y")]]
+    write_columns("bad.txt", bad)
+    line = sum(len(sentence) + 1 for sentence in SMALL[:3]) + 2
+    place = f"laso: bad.txt:{line}: found the tag 'X-y'"
+    task = ("--task", "chunk", "--epochs", "1", *how)
+    for files in (
+        ("train.txt", "bad.txt", "--held-out", "0"),  # a second file
+        ("train.txt", "--dev", "bad.txt"),
+        ("train.txt", "bad.txt", "test.txt"),  # held out, or not
+    ):
+        shown = laso("train", *files, *task)
+        assert (shown.code, shown.out) == (3, "")
+        assert shown.err.startswith(place)
 
 
 def test_a_tag_that_is_none_is_named_by_file_and_line(laso, folder):

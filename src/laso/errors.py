@@ -1,10 +1,18 @@
-"""The errors that users meet, all of them ``LasoError``."""
+"""The errors that users meet, all of them ``LasoError``, and how they quote what was found."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from copy import copy
+from itertools import islice
+from typing import Any, Self
+
+QUOTED = 60  # characters of a value that a message shows
+LISTED = 30  # names that a message lists
+
 
 class LasoError(Exception):
-    """The parent of all errors of this library."""
+    """Base class of all errors of this library."""
 
 
 class SearchFailed(LasoError):
@@ -12,24 +20,109 @@ class SearchFailed(LasoError):
 
 
 class Unreachable(LasoError):
-    """The output wanted for learning cannot be reached by the problem's operators."""
-
-
-class BadFeature(LasoError):
-    """A feature value, heuristic or score is not a finite number."""
-
-
-class BadData(LasoError):
-    """A data file is not what it should be; the message names file and line."""
+    """The problem's operators cannot reach the gold output that training needs."""
 
 
 class MissingData(LasoError):
-    """A corpus was not found; the message says where it was looked for and how to get it."""
+    """A corpus is missing; the message says where the search looked and how to get the corpus."""
 
 
-class BadTemplate(LasoError):
-    """A feature template cannot be read; the message names it, the position and what is wrong."""
+class InputError(LasoError, ValueError):
+    """Base class of the errors about input; the attributes say where the input is wrong.
+
+    Parameters
+    ----------
+    message : str
+        What was found and what was expected, without the position.
+    file : str, optional
+        The name of the file.
+    line : int, optional
+        The number of the line in the file, counted from 1.
+    sentence : int, optional
+        The number of the sentence in the data, counted from 1.
+    token : int, optional
+        The number of the token in the sentence, counted from 1.
+
+    Examples
+    --------
+    >>> error = BadData("found no label", sentence=3, token=2)
+    >>> print(error)
+    sentence 3, token 2: found no label
+    >>> print(error.at(file="train.txt", line=17))
+    train.txt:17: found no label
+    """
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        file: str | None = None,
+        line: int | None = None,
+        sentence: int | None = None,
+        token: int | None = None,
+    ):
+        super().__init__(message)
+        self.message = message
+        self.file = file
+        self.line = line
+        self.sentence = sentence
+        self.token = token
+
+    def at(
+        self,
+        *,
+        file: str | None = None,
+        line: int | None = None,
+        sentence: int | None = None,
+        token: int | None = None,
+    ) -> Self:
+        """Return the same error with further position fields; None keeps a field as it is."""
+        made = copy(self)
+        given = {"file": file, "line": line, "sentence": sentence, "token": token}
+        vars(made).update({name: value for name, value in given.items() if value is not None})
+        return made.with_traceback(self.__traceback__)
+
+    def __str__(self) -> str:
+        counted = [("sentence", self.sentence), ("token", self.token)]
+        if self.line is not None:
+            where = f"line {self.line}" if self.file is None else f"{self.file}:{self.line}"
+        else:
+            inside = ", ".join(f"{name} {n}" for name, n in counted if n is not None)
+            where = ": ".join(filter(None, (self.file, inside)))
+        return f"{where}: {self.message}" if where else self.message
 
 
-class BadModel(LasoError):
-    """A model file is damaged, cut short, or none of this library's."""
+class BadData(InputError):
+    """A file, a sentence or a label is malformed."""
+
+
+class BadFeature(InputError):
+    """A feature value, heuristic or score is not a finite number."""
+
+
+class BadTemplate(InputError):
+    """A feature template cannot be parsed; the message quotes the template and the error."""
+
+
+class BadModel(InputError):
+    """A model file is damaged, truncated, or was not written by this library."""
+
+
+def quoted(value: Any, *, limit: int = QUOTED) -> str:
+    """Return the repr of a value for a message, truncated to ``limit`` characters."""
+    # A string is cut first: the repr of a long one may be four times as long.
+    cut = isinstance(value, (str, bytes)) and len(value) > limit
+    text = repr(value[:limit]) if cut else repr(value)
+    return text if len(text) <= limit and not cut else text[: limit - 3] + "..."
+
+
+def listed(names: Iterable[Any], *, limit: int = LISTED) -> str:
+    """Return names with commas between them for a message: the first ``limit``, each truncated."""
+    rest = iter(names)
+    shown = [_cut(str(name)) for name in islice(rest, limit)]
+    more = sum(1 for _ in rest)
+    return ", ".join([*shown, f"... ({more} more)"] if more else shown)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= QUOTED else text[: QUOTED - 3] + "..."

@@ -1,4 +1,4 @@
-"""How good labels are: chunks as conlleval counts them, tokens, sentences, and what is confused."""
+"""Evaluation of predicted labels: chunks as conlleval counts them, tokens and sentences."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from laso.metrics import ChunkScores, Counts, chunk_scores
+from laso.metrics import ChunkScores, Counts, aligned, chunk_scores
 
 CHUNK_LABEL = re.compile("O|[BIES]-.+", re.DOTALL)
 SHOWN = 10  # confusions
 
 
 def are_chunks(labels: Iterable[Any]) -> bool:
-    """Do labels mark chunks, as B-x, I-x and O do (or plain B, I and O)?"""
+    """Tell whether labels mark chunks, as B-x, I-x and O do (or plain B, I and O)."""
     kinds = set(labels)
     if kinds <= {"B", "I", "O"}:
         return bool(kinds - {"O"})
@@ -23,30 +23,30 @@ def are_chunks(labels: Iterable[Any]) -> bool:
 
 
 def is_known(label: Any) -> bool:
-    """Is a label known, in all layers if it has several?"""
+    """Tell whether a label is known, in all layers if it has several."""
     return label is not None and not (isinstance(label, tuple) and None in label)
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The labels found beside those wanted, in per cent; ``chunks`` is None for other labels."""
+    """Predicted against gold labels, in per cent; ``chunks`` is None if labels mark no chunks."""
 
     sentences: int
     tokens: int
     accuracy: float
     sentence_accuracy: float
     labels: dict[str, Counts]
-    confusions: list[tuple[str, str, int]]  # wanted, found, how often; the most frequent first
+    confusions: list[tuple[str, str, int]]  # gold, predicted, count; most frequent first
     chunks: ChunkScores | None = None
     layers: list[Evaluation] = field(default_factory=list)  # where a token has several labels
 
     @property
     def score(self) -> float:
-        """The one number that counts: the F of chunks, or the tokens that are right."""
+        """The main measure: the F of chunks, or else the accuracy of tokens."""
         return self.accuracy if self.chunks is None else self.chunks.f
 
     def as_json(self) -> dict[str, Any]:
-        """All of it as JSON."""
+        """Return the evaluation as JSON."""
         result = {
             "sentences": self.sentences,
             "tokens": self.tokens,
@@ -73,67 +73,67 @@ class Evaluation:
             return "\n".join(lines)
         rows = self.labels if self.chunks is None else self.chunks.types
         width = max(map(len, [*rows, "all chunks"]))
-        lines.append(f"  {'':{width}}  precision  recall       F  wanted")
+        lines.append(f"  {'':{width}}  precision  recall       F    gold")
         if self.chunks is not None:
             rows = {"all chunks": self.chunks, **rows}
         lines += [
-            f"  {name:{width}}  {n.precision:9.2f}  {n.recall:6.2f}  {n.f:6.2f}  {n.wanted:6}"
+            f"  {name:{width}}  {n.precision:9.2f}  {n.recall:6.2f}  {n.f:6.2f}  {n.gold:6}"
             for name, n in rows.items()
         ]
         if self.confusions:
-            lines.append("most frequent errors (wanted, found, how often):")
-            lines += [f"  {wanted}  {found}  {n}" for wanted, found, n in self.confusions]
+            lines.append("most frequent errors (gold, predicted, count):")
+            lines += [f"  {gold}  {predicted}  {n}" for gold, predicted, n in self.confusions]
         return "\n".join(lines)
 
 
-def evaluated(wanted: Sequence[Sequence[Any]], found: Sequence[Sequence[Any]]) -> Evaluation:
-    """Compare labels; those that are not known (None) are passed over."""
+def evaluated(gold: Sequence[Sequence[Any]], predicted: Sequence[Sequence[Any]]) -> Evaluation:
+    """Compare predicted with gold labels; tokens whose gold label is unknown (None) are skipped."""
     pairs = [
-        [(w, f) for w, f in zip(ws, fs, strict=True) if is_known(w)]
-        for ws, fs in zip(wanted, found, strict=True)
+        [(g, p) for g, p in zip(gs, ps, strict=True) if is_known(g)]
+        for gs, ps in aligned(gold, predicted)
     ]
     table = Counter(pair for sentence in pairs for pair in sentence)
-    right: Counter[Any] = Counter({w: n for (w, f), n in table.items() if w == f})
-    n_wanted: Counter[Any] = Counter()
-    n_found: Counter[Any] = Counter()
-    for (w, f), n in table.items():
-        n_wanted[w] += n
-        n_found[f] += n
-    names = sorted(n_wanted | n_found)
-    wrong = [(str(w), str(f), n) for (w, f), n in table.items() if w != f]
-    known = all(is_known(w) for ws in wanted for w in ws)
+    right: Counter[Any] = Counter({g: n for (g, p), n in table.items() if g == p})
+    n_gold: Counter[Any] = Counter()
+    n_predicted: Counter[Any] = Counter()
+    for (g, p), n in table.items():
+        n_gold[g] += n
+        n_predicted[p] += n
+    names = sorted(n_gold | n_predicted)
+    wrong = [(str(g), str(p), n) for (g, p), n in table.items() if g != p]
+    known = all(is_known(g) for gs in gold for g in gs)
     return Evaluation(
         sentences=len(pairs),
         tokens=table.total(),
         accuracy=_percent(right.total(), table.total()),
-        sentence_accuracy=_percent(sum(all(w == f for w, f in s) for s in pairs), len(pairs)),
-        labels={str(name): Counts(right[name], n_found[name], n_wanted[name]) for name in names},
+        sentence_accuracy=_percent(sum(all(g == p for g, p in s) for s in pairs), len(pairs)),
+        labels={str(name): Counts(right[name], n_predicted[name], n_gold[name]) for name in names},
         confusions=sorted(wrong, key=lambda each: (-each[2], each))[:SHOWN],
-        chunks=_chunks(wanted, found) if known and are_chunks(names) else None,
-        layers=_layers(wanted, found),
+        chunks=_chunks(gold, predicted) if known and are_chunks(names) else None,
+        layers=_layers(gold, predicted),
     )
 
 
 def ratios(n: Counts) -> dict[str, float]:
-    """Counts as JSON."""
-    counts = {key: value for key, value in asdict(n).items() if key in ("found", "wanted")}
+    """Return counts and ratios as JSON."""
+    counts = {key: value for key, value in asdict(n).items() if key in ("predicted", "gold")}
     return {"precision": n.precision, "recall": n.recall, "f": n.f, **counts}
 
 
-def _chunks(wanted: Sequence[Any], found: Sequence[Any]) -> ChunkScores:
+def _chunks(gold: Sequence[Any], predicted: Sequence[Any]) -> ChunkScores:
     from laso.features.schemes import converted
 
-    return chunk_scores(converted(wanted, "BIO"), converted(found, "BIO"))
+    return chunk_scores(converted(gold, "BIO"), converted(predicted, "BIO"))
 
 
-def _layers(wanted: Sequence[Any], found: Sequence[Any]) -> list[Evaluation]:
-    first = next((label for sentence in wanted for label in sentence), None)
+def _layers(gold: Sequence[Any], predicted: Sequence[Any]) -> list[Evaluation]:
+    first = next((label for sentence in gold for label in sentence), None)
     if not isinstance(first, tuple):
         return []
     return [
         evaluated(
-            [[label[i] for label in sentence] for sentence in wanted],
-            [[label[i] for label in sentence] for sentence in found],
+            [[label[i] for label in sentence] for sentence in gold],
+            [[label[i] for label in sentence] for sentence in predicted],
         )
         for i in range(len(first))
     ]

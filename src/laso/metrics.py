@@ -3,8 +3,8 @@
 A tag is ``O``, or ``B`` or ``I`` with ``-`` and a type. A chunk begins at every ``B``, and at an
 ``I`` whose type is not that of the tag before it (``O`` has none): an ``I`` without its ``B``
 is forgiven, and a change of type ends one chunk and begins another. A chunk ends before the next
-``O`` or beginning, and with its sentence. A chunk found is correct if one that is wanted has the
-same first token, last token and type. Ratios are in per cent, and 0 where nothing was counted.
+``O`` or beginning, and with its sentence. A predicted chunk is correct if a gold chunk has the same
+first token, last token and type. Ratios are in per cent, and 0 where nothing was counted.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from operator import eq
 from typing import NamedTuple
 
-from laso.errors import BadData
+from laso.errors import BadData, quoted
 
 Tags = Sequence[str]
 
 
 class Chunk(NamedTuple):
-    """Tokens ``start`` up to, but not with, ``end``."""
+    """A chunk: its first token ``start``, the token ``end`` after its last, and its type."""
 
     start: int
     end: int
@@ -30,21 +30,21 @@ class Chunk(NamedTuple):
 
 @dataclass(frozen=True)
 class Counts:
-    """How many chunks are correct, were found, and were wanted."""
+    """The numbers of correct, predicted and gold chunks."""
 
     correct: int
-    found: int
-    wanted: int
+    predicted: int
+    gold: int
 
     @property
     def precision(self) -> float:
-        """Correct of found, in per cent."""
-        return _percent(self.correct, self.found)
+        """The share of the predicted chunks that are correct, in per cent."""
+        return _percent(self.correct, self.predicted)
 
     @property
     def recall(self) -> float:
-        """Correct of wanted, in per cent."""
-        return _percent(self.correct, self.wanted)
+        """The share of the gold chunks that are predicted, in per cent."""
+        return _percent(self.correct, self.gold)
 
     @property
     def f(self) -> float:
@@ -55,7 +55,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class ChunkScores(Counts):
-    """The counts over all types, for each type, and over tags; ``str`` is conlleval's report."""
+    """The counts of all types and of each type, and of tags; ``str`` gives conlleval's report."""
 
     types: Mapping[str, Counts]
     correct_tags: int
@@ -63,26 +63,26 @@ class ChunkScores(Counts):
 
     @property
     def accuracy(self) -> float:
-        """Tags that are right, in per cent."""
+        """The share of the tokens with the gold tag, in per cent."""
         return _percent(self.correct_tags, self.tokens)
 
     def __str__(self) -> str:
         lines = [
-            f"processed {self.tokens} tokens with {self.wanted} phrases; "
-            f"found: {self.found} phrases; correct: {self.correct}."
+            f"processed {self.tokens} tokens with {self.gold} phrases; "
+            f"found: {self.predicted} phrases; correct: {self.correct}."
         ]
         if self.tokens:
             lines.append(f"accuracy: {self.accuracy:6.2f}%; {_ratios(self)}")
-        lines += [f"{name:>17}: {_ratios(n)}  {n.found}" for name, n in self.types.items()]
+        lines += [f"{name:>17}: {_ratios(n)}  {n.predicted}" for name, n in self.types.items()]
         return "\n".join(lines)
 
 
 def chunks(tags: Tags) -> list[Chunk]:
-    """The chunks of one sentence, in order."""
+    """Return the chunks of one sentence, in order."""
     result = []
     start, before = 0, None  # the type of the open chunk
     for i, tag in enumerate(tags):
-        mark, kind = _parse(tag)
+        mark, kind = _parse(tag, i)
         begins = mark == "B" or (mark == "I" and kind != before)
         if before is not None and (begins or mark == "O"):
             result.append(Chunk(start, i, before))
@@ -94,38 +94,41 @@ def chunks(tags: Tags) -> list[Chunk]:
     return result
 
 
-def chunk_scores(wanted: Iterable[Tags], found: Iterable[Tags]) -> ChunkScores:
-    """Compare the tags found with the tags wanted, sentence by sentence."""
+def chunk_scores(gold: Iterable[Tags], predicted: Iterable[Tags]) -> ChunkScores:
+    """Compare predicted with gold tags, sentence by sentence."""
     correct: Counter[str] = Counter()
-    n_found: Counter[str] = Counter()
-    n_wanted: Counter[str] = Counter()
+    n_predicted: Counter[str] = Counter()
+    n_gold: Counter[str] = Counter()
     right = tokens = 0
-    for gold, guess in _aligned(wanted, found):
-        gold_chunks, guess_chunks = chunks(gold), chunks(guess)
-        n_wanted.update(chunk.type for chunk in gold_chunks)
-        n_found.update(chunk.type for chunk in guess_chunks)
-        correct.update(chunk.type for chunk in set(gold_chunks) & set(guess_chunks))
-        right += sum(map(eq, gold, guess))
-        tokens += len(gold)
+    for number, (tags, guesses) in enumerate(aligned(gold, predicted), start=1):
+        try:
+            gold_chunks, predicted_chunks = chunks(tags), chunks(guesses)
+        except BadData as error:
+            raise error.at(sentence=number) from None
+        n_gold.update(chunk.type for chunk in gold_chunks)
+        n_predicted.update(chunk.type for chunk in predicted_chunks)
+        correct.update(chunk.type for chunk in set(gold_chunks) & set(predicted_chunks))
+        right += sum(map(eq, tags, guesses))
+        tokens += len(tags)
     return ChunkScores(
         correct=correct.total(),
-        found=n_found.total(),
-        wanted=n_wanted.total(),
+        predicted=n_predicted.total(),
+        gold=n_gold.total(),
         types={
-            name: Counts(correct[name], n_found[name], n_wanted[name])
-            for name in sorted(n_wanted | n_found)
+            name: Counts(correct[name], n_predicted[name], n_gold[name])
+            for name in sorted(n_gold | n_predicted)
         },
         correct_tags=right,
         tokens=tokens,
     )
 
 
-def accuracy(wanted: Iterable[Tags], found: Iterable[Tags]) -> float:
-    """The tokens whose tag is right, in per cent; any tags."""
+def accuracy(gold: Iterable[Tags], predicted: Iterable[Tags]) -> float:
+    """Return the share of the tokens with the gold tag, in per cent; any tags."""
     right = tokens = 0
-    for gold, guess in _aligned(wanted, found):
-        right += sum(map(eq, gold, guess))
-        tokens += len(gold)
+    for tags, guesses in aligned(gold, predicted):
+        right += sum(map(eq, tags, guesses))
+        tokens += len(tags)
     return _percent(right, tokens)
 
 
@@ -134,9 +137,9 @@ def majority_baseline(
 ) -> Callable[[Sequence[Sequence[str]]], list[str]]:
     """The baseline of the CoNLL-2000 shared task: each POS tag's most frequent chunk tag.
 
-    ``train`` holds tokens (word, POS tag, chunk tag); the function returned gives the chunk tags
-    of a sentence, and needs no third column. A POS tag never seen gets the most frequent chunk
-    tag of all; of two equally frequent ones, the one seen first is taken.
+    ``train`` has tokens (word, POS tag, chunk tag). The function returned predicts the chunk tags
+    of a sentence, and needs no third column. An unknown POS tag gets the most frequent chunk tag
+    of all; of two equally frequent tags, the first in the data wins.
     """
     by_pos: dict[str, Counter[str]] = {}
     overall: Counter[str] = Counter()
@@ -155,26 +158,29 @@ def majority_baseline(
     return tag_sentence
 
 
-def _parse(tag: str) -> tuple[str, str | None]:
-    """The mark and the type, which may have hyphens; plain ``B`` and ``I`` are of the type ''."""
+def _parse(tag: str, i: int) -> tuple[str, str | None]:
+    """Return mark and type, which may have hyphens; plain ``B`` and ``I`` are of the type ''."""
     if tag == "O":
         return "O", None
     mark, hyphen, kind = tag.partition("-")
     if mark not in ("B", "I") or (hyphen and not kind):
-        raise BadData(f"found the tag {tag!r}, expected O, B-type or I-type")
+        raise BadData(f"found the tag {quoted(tag)}, expected O, B-type or I-type", token=i + 1)
     return mark, kind
 
 
-def _aligned(wanted: Iterable[Tags], found: Iterable[Tags]) -> Iterable[tuple[Tags, Tags]]:
-    golds, guesses = list(wanted), list(found)
-    if len(golds) != len(guesses):
-        raise ValueError(f"{len(golds)} sentences are wanted, but {len(guesses)} were found")
-    for number, (gold, guess) in enumerate(zip(golds, guesses, strict=True), start=1):
-        if len(gold) != len(guess):
-            raise ValueError(
-                f"sentence {number}: {len(gold)} tags are wanted, but {len(guess)} were found"
+def aligned(gold: Iterable[Tags], predicted: Iterable[Tags]) -> Iterable[tuple[Tags, Tags]]:
+    """Pair gold with predicted sentences; both must have the same lengths."""
+    pairs = list(gold), list(predicted)
+    n_gold, n_predicted = map(len, pairs)
+    if n_gold != n_predicted:
+        raise BadData(f"found {n_predicted} predicted sentences, expected {n_gold} as in gold")
+    for number, (tags, guesses) in enumerate(zip(*pairs, strict=True), start=1):
+        if len(tags) != len(guesses):
+            raise BadData(
+                f"found {len(guesses)} predicted tags, expected {len(tags)} as in gold",
+                sentence=number,
             )
-    return zip(golds, guesses, strict=True)
+    return zip(*pairs, strict=True)
 
 
 def _percent(part: int, whole: int) -> float:

@@ -25,7 +25,7 @@ def run(
         bool,
         typer.Option(
             "--compare",
-            help="No model: the last two columns are the labels wanted and the labels found.",
+            help="No model: the last two columns are the gold and the predicted labels.",
         ),
     ] = False,
     form: options.Format = None,
@@ -47,10 +47,10 @@ def run(
         raise typer.BadParameter("--confidence is about a model, and --compare has none")
     try:
         if compare:
-            wanted, found, table = *_compared(paths, said), None
+            gold, predicted, table = *_compared(paths, said), None
         else:
-            wanted, found, table = _labelled(paths, said, confidence)
-        result = evaluated(wanted, found)
+            gold, predicted, table = _labelled(paths, said, confidence)
+        result = evaluated(gold, predicted)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     if as_json:
@@ -65,42 +65,40 @@ def _compared(files: list[str], settings: Settings) -> tuple[list[Any], list[Any
 
     sentences = read(files, settings)
     names = sentences.blocks[0].names
-    if len(names) < 2:
-        raise BadData(f"{files[0]}:1: found 1 column, expected labels wanted and found at least")
-    wanted, found = (replace(sentences.layout, labels=(name,)) for name in names[-2:])
+    gold, predicted = (replace(sentences.roles, labels=(name,)) for name in names[-2:])
     return (
-        [wanted.answers(block) for block in sentences.blocks],
-        [found.answers(block) for block in sentences.blocks],
+        [gold.answers(block) for block in sentences.blocks],
+        [predicted.answers(block) for block in sentences.blocks],
     )
 
 
 def _labelled(
     paths: list[str], settings: Settings, confidence: bool
 ) -> tuple[list[Any], list[Any], Reliability | None]:
-    from laso.cli.sentences import layout_for, read, remembered
+    from laso.cli.sentences import read, remembered, roles_for
     from laso.estimators import load_model
 
     model = load_model(paths[0])
     sentences = read(paths[1:], settings)
-    block = sentences.blocks[0]
-    trained = remembered(model)
-    layout = layout_for(
-        block.names, trained, sentences.form, f"{paths[1]}:{block.places[0] if block.places else 1}"
-    )
-    if not layout.labels:
-        raise BadData(f"{paths[1]}:1: found no column of labels, expected one to compare with")
-    sentences = replace(sentences, layout=layout)
+    roles = roles_for(sentences.blocks[0], remembered(model), sentences.form)
+    if not roles.labels:
+        raise BadData(
+            "found no column of labels, expected one to compare with",
+            file=sentences.files[0][0],
+            line=1,
+        )
+    sentences = replace(sentences, roles=roles)
     with sentences.located():
         tokens, answers = sentences.tokens, sentences.answers
         table = model.reliability(tokens, answers) if confidence else None
         return _in_one_scheme(model, answers), model.predict(tokens), table
 
 
-def _in_one_scheme(model: SearchEstimator, wanted: list[Any]) -> list[Any]:
+def _in_one_scheme(model: SearchEstimator, gold: list[Any]) -> list[Any]:
     """Chunks may be tagged in another scheme than the model's."""
     scheme = model.task_.state().get("scheme")
     if scheme is None:
-        return wanted
+        return gold
     from laso.features.schemes import converted
 
-    return converted(wanted, scheme)
+    return converted(gold, scheme)

@@ -83,16 +83,17 @@ def explain(
 
 def sentences(model: Any, name: str, settings: Settings) -> Any:
     """The sentences of a file: tokens as the model takes them, and words to show."""
-    from laso.cli.sentences import head_of, layout_for, opened, remembered
+    from laso.cli.sentences import head_of, opened, remembered, roles_for
+    from laso.data.reading import read
 
     trained = remembered(model)
     with opened(name) as file:
         form = recognised(head_of(file), name, model, trained, settings)
-        for block in form.blocks(file):
+        for block in read(file, format=form):
             if block.tokens:
-                layout = layout_for(block.names, trained, form, f"{name}:{block.places[0]}")
+                roles = roles_for(block, trained, form)
                 words = [
                     cell if isinstance(cell, str) else f"[{i}]"
-                    for i, cell in enumerate(layout.words(block), start=1)
+                    for i, cell in enumerate(roles.words(block), start=1)
                 ]
-                yield layout.tokens(block), words
+                yield roles.tokens(block), words

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from itertools import count, islice
 from typing import IO, TYPE_CHECKING, Any, cast
@@ -16,96 +15,77 @@ import typer
 
 from laso.cli.settings import Settings
 from laso.data.columns import Block, counted
-from laso.data.formats import CONLLU, Format, Layout, guessed, usual_layout
-from laso.errors import BadData, LasoError
+from laso.data.formats import CONLLU, ColumnRoles, Format, default_roles, guessed
+from laso.data.reading import read as read_sentences
+from laso.errors import BadData, listed
 
 if TYPE_CHECKING:
     from laso.estimators import SearchEstimator
 
-HEAD = 1 << 16  # bytes of a file to guess its format by
+HEAD = 1 << 16  # bytes of a file by which its format is detected
 STDIN = "-"
-_PLACE = re.compile(r"sentence (\d+)(?:, token (\d+))?: ")
 
 
 @dataclass
 class Sentences:
-    """The sentences of files: what an estimator takes, and where each stands."""
+    """The sentences of files, with their positions and the roles of their columns."""
 
     form: Format
-    layout: Layout
+    roles: ColumnRoles
     blocks: Sequence[Block]
-    files: list[tuple[str, int]]  # the name of each file and how many blocks it has
-    numbers: Sequence[int] | None = None  # of the blocks among those of the files, if not all
+    files: list[tuple[str, int]]  # the name of each file and its number of sentences
 
     @property
     def tokens(self) -> list[Any]:
-        """What the estimator takes for X."""
-        return [self.layout.tokens(block) for block in self.blocks]
+        """The sentences as an estimator takes them for X."""
+        return [self.roles.tokens(block) for block in self.blocks]
 
     @property
     def answers(self) -> list[Any]:
-        """What the estimator takes for y."""
-        return [self.layout.answers(block) for block in self.blocks]
+        """The gold labels as an estimator takes them for y."""
+        return [self.roles.answers(block) for block in self.blocks]
 
     def numbered(self) -> dict[str, Any]:
-        """The layout as a model remembers it: columns of column files by number from 1."""
-        places: dict[str, str] = {}
+        """Return the roles as a model file has them: columns of column files by number from 1."""
+        numbers: dict[str, str] = {}
         if self.form.kind == "columns":
-            places = {name: str(i) for i, name in enumerate(self.blocks[0].names, start=1)}
+            numbers = {name: str(i) for i, name in enumerate(self.blocks[0].names, start=1)}
         inputs, labels = (
-            [places.get(name, name) for name in names]
-            for names in (self.layout.inputs, self.layout.labels)
+            [numbers.get(name, name) for name in names]
+            for names in (self.roles.inputs, self.roles.labels)
         )
-        return {"inputs": inputs, "labels": labels, "width": self.layout.width}
+        return {"inputs": inputs, "labels": labels, "width": self.roles.width}
 
     def pairs(self) -> Iterator[tuple[Any, Any]]:
-        """Tokens and answers of a sentence at a time."""
-        return ((self.layout.tokens(block), self.layout.answers(block)) for block in self.blocks)
+        """Yield tokens and gold labels of one sentence at a time."""
+        return ((self.roles.tokens(block), self.roles.answers(block)) for block in self.blocks)
 
     def parted(self, chosen: Sequence[int]) -> tuple[Sentences, Sentences]:
-        """All but some of them, and those."""
+        """Return all sentences but the chosen ones, and the chosen ones."""
         out = frozenset(chosen)
-        kept = [i for i in range(len(self.blocks)) if i not in out]
         some = [block for i, block in enumerate(self.blocks) if i in out]
         rest: Sequence[Block]
         if isinstance(self.blocks, OnDisk):
             rest = replace(self.blocks, left_out=out)
         else:
             rest = [block for i, block in enumerate(self.blocks) if i not in out]
-        return replace(self, blocks=rest, numbers=kept), replace(
-            self, blocks=some, numbers=sorted(out)
-        )
+        return replace(self, blocks=rest), replace(self, blocks=some)
 
-    def place(self, sentence: int, token: int | None) -> str:
-        """File and line of a sentence and token, counted from 1."""
-        block = self.blocks[sentence - 1]
-        line = block.places[token - 1] if token is not None else min(block.lines)
-        if self.numbers is not None:
-            sentence = self.numbers[sentence - 1] + 1
-        for name, n in self.files:
-            if sentence <= n:
-                return f"{name}:{line}"
-            sentence -= n
-        return f"line {line}"
+    def located(self, *, name: str | None = None) -> AbstractContextManager[None]:
+        """Errors raised inside about one of these sentences name its file and line.
 
-    @contextmanager
-    def located(self) -> Iterator[None]:
-        """Errors about a sentence inside name its file and line."""
-        try:
-            yield
-        except LasoError as error:
-            found = _PLACE.match(str(error))
-            if found is None:
-                raise
-            place = self.place(int(found[1]), None if found[2] is None else int(found[2]))
-            raise type(error)(f"{place}: {str(error)[found.end() :]}") from error
+        ``name`` is what the errors call these sentences: None for X, "dev" for development data.
+        """
+        from laso.data.table import locating
+
+        return locating(self.blocks, name=name)
 
 
 @dataclass(frozen=True)
 class OnDisk(Sequence[Block]):
-    """The blocks of files, read anew whenever they are asked for, one at a time."""
+    """The sentences of files, read again in every iteration, one at a time."""
 
-    files: tuple[tuple[str, Format, int], ...]  # name, format, and how many blocks
+    files: tuple[tuple[str, Format, int], ...]  # name, format, and number of sentences
     left_out: frozenset[int] = frozenset()
 
     def __len__(self) -> int:
@@ -124,13 +104,13 @@ class OnDisk(Sequence[Block]):
 
 
 def labelled(form: Format, file: IO[bytes]) -> Iterator[Block]:
-    """The blocks of a file that have tokens."""
-    return (block for block in form.blocks(file) if block.tokens)
+    """Yield the blocks of a file that have tokens."""
+    return (block for block in read_sentences(file, format=form) if block.tokens)
 
 
 @contextmanager
 def opened(name: str) -> Iterator[IO[bytes]]:
-    """A file, or standard input for -; its beginning can be looked at."""
+    """Open a file, or standard input for -, so that its beginning can be peeked at."""
     if name == STDIN:
         yield cast("IO[bytes]", _Named(sys.stdin.buffer, "<stdin>"))
         return
@@ -139,7 +119,7 @@ def opened(name: str) -> Iterator[IO[bytes]]:
 
 
 class _Named:
-    """A stream under another name, whose beginning can be looked at."""
+    """A stream under another name, with ``peek``."""
 
     def __init__(self, stream: Any, name: str) -> None:
         seen = hasattr(stream, "peek")
@@ -150,12 +130,12 @@ class _Named:
         return iter(self._stream)
 
     def peek(self, n: int) -> bytes:
-        """What comes next."""
+        """Return the next bytes without consuming them."""
         return bytes(self._stream.peek(n))
 
 
 def head_of(file: IO[bytes]) -> str:
-    """The first whole lines of a file that was just opened."""
+    """Return the first whole lines of a file that was just opened."""
     peek: Any = file
     data: bytes = peek.peek(HEAD)[:HEAD]
     whole = data[: data.rfind(b"\n") + 1] or data
@@ -163,96 +143,108 @@ def head_of(file: IO[bytes]) -> str:
 
 
 def read(files: Sequence[str], settings: Settings, *, on_disk: bool = False) -> Sentences:
-    """All sentences of files that have labels; all files have the same columns.
+    """Read all labelled sentences of files that have the same columns.
 
-    If they are to stay ``on_disk``, they are looked through, and read again when they are needed.
+    With ``on_disk`` the sentences are checked now and read again in every iteration.
     """
     first: Block | None = None
-    layout: Layout | None = None
+    roles: ColumnRoles | None = None
     kept: list[Block] = []
-    found: list[tuple[str, Format, int]] = []
+    seen: list[tuple[str, Format, int]] = []
     for name in files:
-        where = name if name != STDIN else "<stdin>"
         n = 0
         with opened(name) as file:
             form = settings.form(guessed(head_of(file), name))
             for block in labelled(form, file):
                 if not n:
-                    if first is not None and block.names != first.names:
-                        raise BadData(
-                            f"{where}:{block.places[0]}: found the columns "
-                            f"{', '.join(block.names)}, expected {', '.join(first.names)} as in "
-                            f"{found[0][0]}"
-                        )
-                    place = f"{where}:{block.places[0]}"
-                    layout = layout_of(form, block.names, settings, place)
                     first = first or block
-                assert layout is not None
-                check_columns(block, layout, where)
+                    if block.names != first.names:
+                        raise BadData(
+                            f"found the columns {listed(block.names)}, expected "
+                            f"{listed(first.names)} as in {first.source}",
+                            **place_of(block),
+                        )
+                    roles = roles_of(form, block, settings)
+                assert roles is not None
+                check_columns(block, roles)
                 if not on_disk:
                     kept.append(block)
                 n += 1
         if not n:
-            raise BadData(f"{where}:1: found no token, expected labelled sentences")
-        found.append((where, form, n))
-    assert layout is not None
-    blocks = OnDisk(tuple(found)) if on_disk else kept
-    return Sentences(found[0][1], layout, blocks, [(where, n) for where, _, n in found])
+            raise BadData("found no token, expected labelled sentences", file=shown(name), line=1)
+        seen.append((name, form, n))
+    assert roles is not None
+    blocks = OnDisk(tuple(seen)) if on_disk else kept
+    return Sentences(seen[0][1], roles, blocks, [(shown(name), n) for name, _, n in seen])
 
 
-def layout_of(form: Format, names: tuple[str, ...], settings: Settings, place: str) -> Layout:
-    """Which columns are inputs and labels: as said, or the usual ones."""
+def shown(name: str) -> str:
+    """Return the name of a file as messages show it."""
+    return "<stdin>" if name == STDIN else name
+
+
+def place_of(block: Block) -> dict[str, Any]:
+    """Return the position fields of an error about a block."""
+    return {"file": block.source, "line": min(block.lines)}
+
+
+def roles_of(form: Format, block: Block, settings: Settings) -> ColumnRoles:
+    """Choose the columns that are inputs and labels: as the settings say, or by default."""
+    names = block.names
     if form.kind == "text":
         raise BadData(
-            f"{place}: found plain text, expected labels to learn from or to compare with"
+            "found plain text, expected labels to learn from or to compare with", **place_of(block)
         )
     if len(names) < 2:
-        raise BadData(f"{place}: found one column, expected inputs and a label behind them")
-    usual = usual_layout(form, names)
+        raise BadData(
+            "found one column, expected inputs and a label behind them", **place_of(block)
+        )
+    default = default_roles(form, names)
     for name in (*(settings.inputs or ()), *(settings.label or ())):
         if name not in names:
             raise typer.BadParameter(
-                f"there is no column {name!r} in {place}: there is {', '.join(names)}"
+                f"there is no column {name!r} in {block.source}:{min(block.lines)}: there is "
+                f"{listed(names)}"
             )
-    labels = settings.label or usual.labels
+    labels = settings.label or default.labels
     if settings.inputs is not None:
         inputs = settings.inputs
     elif form.kind == "conllu":
-        inputs = usual.inputs
+        inputs = default.inputs
     else:
         inputs = tuple(name for name in names if name not in labels)
     if not inputs or set(inputs) & set(labels):
         raise BadData(
-            f"{place}: found the columns {', '.join(names)} with the label {', '.join(labels)} and "
-            f"the inputs {', '.join(inputs) or 'none'}, expected inputs that are no labels"
+            f"found the columns {listed(names)} with the label {listed(labels)} and the inputs "
+            f"{listed(inputs) or 'none'}, expected inputs that are no labels",
+            **place_of(block),
         )
-    return Layout(inputs, labels, len(names))
+    return ColumnRoles(inputs, labels, len(names))
 
 
-def check_columns(block: Block, layout: Layout, name: str) -> None:
-    """JSON objects may lack what others have."""
-    if not layout.fits(block.names):
-        expected = ", ".join((*layout.inputs, *layout.labels))
+def check_columns(block: Block, roles: ColumnRoles) -> None:
+    """Check that a sentence has all inputs and labels: JSON objects may lack what others have."""
+    if not roles.fits(block.names):
         raise BadData(
-            f"{name}:{min(block.lines)}: found the columns {', '.join(block.names)}, "
-            f"expected {expected}, each a list as long as that of the tokens"
+            f"found the columns {listed(block.names)}, expected "
+            f"{listed((*roles.inputs, *roles.labels))}, each a list as long as that of the tokens",
+            **place_of(block),
         )
 
 
-def remembered(model: SearchEstimator) -> Layout:
-    """The layout that a model was trained with; of one trained in Python, the columns in order."""
-    said = model.metadata_.get("layout")
+def remembered(model: SearchEstimator) -> ColumnRoles:
+    """Return the roles in the model file; a model trained in Python has its columns in order."""
+    said = model.metadata_.get("column_roles")
     if isinstance(said, dict):
-        return Layout(tuple(said["inputs"]), tuple(said["labels"]), int(said["width"]))
+        return ColumnRoles(tuple(said["inputs"]), tuple(said["labels"]), int(said["width"]))
     task: Any = model.task_
-    encoder = task.encoder_
-    n, layers = max(1, len(encoder.names)), task.n_layers
+    n, layers = max(1, len(task.encoder_.names)), task.n_layers
     numbers = tuple(str(i) for i in range(1, n + layers + 1))
-    return Layout(numbers[:n], numbers[n:], n + layers)
+    return ColumnRoles(numbers[:n], numbers[n:], n + layers)
 
 
-def is_column_file(head: str, layout: Layout, labels: Sequence[str]) -> bool:
-    """Does a text look like columns that a model knows, rather than like plain text?"""
+def is_column_file(head: str, roles: ColumnRoles, labels: Sequence[str]) -> bool:
+    """Tell whether a text has the columns that a model expects, rather than being plain text."""
     form = guessed(head)
     if form.kind != "columns":
         return False
@@ -264,30 +256,31 @@ def is_column_file(head: str, layout: Layout, labels: Sequence[str]) -> bool:
     if len(widths) != 1:
         return False
     width = widths.pop()
-    if width == len(layout.inputs):
+    if width == len(roles.inputs):
         return True
     last = {row[-1] for row in rows}
-    known = bool(last & set(labels)) or len(layout.labels) > 1
-    return width == layout.width and known
+    known = bool(last & set(labels)) or len(roles.labels) > 1
+    return width == roles.width and known
 
 
-def layout_for(names: Sequence[str], trained: Layout, form: Format, place: str) -> Layout:
-    """The columns of a file to label, for a model that was trained with others."""
-    found = trained.for_names(names)
-    if form.kind == "conllu" and found is None and len(trained.inputs) == 1:
-        found = Layout(("form",), ("upos",), len(CONLLU))
-    if form.kind == "jsonl" and found is None and len(trained.inputs) == 1:
-        found = Layout((names[0],), (), len(names))
-    if found is None:
-        inputs = ", ".join(trained.inputs)
+def roles_for(block: Block, trained: ColumnRoles, form: Format) -> ColumnRoles:
+    """Find the columns of a file to label, given the roles that the model was trained with."""
+    names = block.names
+    roles = trained.for_names(names)
+    if form.kind == "conllu" and roles is None and len(trained.inputs) == 1:
+        roles = ColumnRoles(("form",), ("upos",), len(CONLLU))
+    if form.kind == "jsonl" and roles is None and len(trained.inputs) == 1:
+        roles = ColumnRoles((names[0],), (), len(names))
+    if roles is None:
         raise BadData(
-            f"{place}: found {counted(len(names))} ({', '.join(names)}), expected the "
-            f"{len(trained.inputs)} inputs of the model ({inputs})"
-            + (f", or {trained.width} columns as it was trained with" if trained.labels else "")
+            f"found {counted(len(names))} ({listed(names)}), expected the {len(trained.inputs)} "
+            f"inputs of the model ({listed(trained.inputs)})"
+            + (f", or {trained.width} columns as it was trained with" if trained.labels else ""),
+            **place_of(block),
         )
-    return found
+    return roles
 
 
 def name_for(path: str) -> str:
-    """Where a model goes if nothing is said: beside the first file."""
+    """Return the default path of a model: beside the first file."""
     return "model.laso" if path == STDIN else os.path.splitext(path)[0] + ".laso"

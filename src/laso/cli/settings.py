@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from laso.data.formats import KINDS, SEPARATORS, Format, Layout
-from laso.errors import BadData
+from laso.data.formats import KINDS, SEPARATORS, ColumnRoles, Format
+from laso.errors import BadData, quoted
 
 if TYPE_CHECKING:
     from laso.estimators import SearchEstimator
@@ -90,18 +90,22 @@ def read_config(path: Path) -> Settings:
     try:
         given = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadData(f"{path}: found no TOML: {error}") from None
+        raise BadData(f"found no TOML: {error}", file=str(path)) from None
     known = {field.name: field.type for field in fields(Settings)}
     for name, value in given.items():
         key = name.replace("-", "_")
         if key not in known:
-            raise BadData(f"{path}: found the key {name!r}, expected one of {', '.join(known)}")
+            raise BadData(
+                f"found the key {quoted(name)}, expected one of {', '.join(known)}", file=str(path)
+            )
         if isinstance(value, list) and key != "set":
             given[name] = tuple(map(str, value))
         elif "tuple" in str(known[key]):
             given[name] = names(str(value))
         elif not _is_of(value, str(known[key])):
-            raise BadData(f"{path}: found {value!r} for {name}, expected {known[key]}")
+            raise BadData(
+                f"found {quoted(value)} for {name}, expected {known[key]}", file=str(path)
+            )
     return checked(Settings(**{name.replace("-", "_"): value for name, value in given.items()}))
 
 
@@ -176,7 +180,7 @@ def parameters_of(settings: Settings) -> dict[str, Any]:
 
 
 def estimator(
-    task: str, settings: Settings, layout: Layout, *, epochs: int, patience: int | None
+    task: str, settings: Settings, roles: ColumnRoles, *, epochs: int, patience: int | None
 ) -> Any:
     """The estimator to train, for data of these columns."""
     from laso import estimators
@@ -185,9 +189,9 @@ def estimator(
     cls: type[SearchEstimator] = getattr(estimators, TASKS[task])
     parameters: dict[str, Any] = {"epochs": epochs, "patience": patience}
     if task == "joint":
-        parameters["layers"] = [n if n.isidentifier() else f"layer{n}" for n in layout.labels]
+        parameters["layers"] = [n if n.isidentifier() else f"layer{n}" for n in roles.labels]
     if settings.columns is not None:
-        parameters["columns"] = layout.inputs
+        parameters["columns"] = roles.inputs
     if settings.templates is not None:
         parameters["features"] = list(map(str, read_templates(settings.templates)))
     parameters |= parameters_of(settings)

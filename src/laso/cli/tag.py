@@ -16,7 +16,7 @@ from laso.cli import options
 if TYPE_CHECKING:
     from laso.cli.settings import Settings
     from laso.data.columns import Block
-    from laso.data.formats import Format, Layout
+    from laso.data.formats import ColumnRoles, Format
     from laso.estimators import SearchEstimator
 
 BATCH = 20_000  # tokens to label at a time
@@ -104,27 +104,27 @@ def labelled(
     more: More,
 ) -> Iterator[str]:
     """The labelled sentences as text, some at a time."""
-    from laso.cli.sentences import STDIN, Sentences, head_of, layout_for, remembered
+    from laso.cli.sentences import STDIN, Sentences, head_of, remembered, roles_for
     from laso.data.formats import written
+    from laso.data.reading import read
 
     trained = remembered(model)
     form = recognised(head_of(file), name, model, trained, settings)
-    where = name if name != STDIN else "<stdin>"
     at_once = 1 if name == STDIN and sys.stdin.isatty() else BATCH
-    layout: Layout | None = None
-    for blocks in batches(form.blocks(file), at_once):
+    roles: ColumnRoles | None = None
+    for blocks in batches(read(file, format=form), at_once):
         full = [block for block in blocks if block.tokens]
-        if layout is None and full:
-            layout = layout_for(full[0].names, trained, form, f"{where}:{full[0].places[0]}")
-        if layout is None:
+        if roles is None and full:
+            roles = roles_for(full[0], trained, form)
+        if roles is None:
             yield "".join("\n".join([*block.lines.values(), "", ""]) for block in blocks)
             continue
-        sentences = Sentences(form, layout, full, [(where, len(full))])
+        sentences = Sentences(form, roles, full, [])
         with sentences.located():
             found = more.found(model, sentences.tokens)
         to = "jsonl" if as_json else form.kind
         yield "".join(
-            written(block, *_told(next(found) if block.tokens else Found([]), to), form, layout, to)
+            written(block, *_told(next(found) if block.tokens else Found([]), to), form, roles, to)
             for block in blocks
         )
 
@@ -144,7 +144,7 @@ def _told(found: Found, to: str) -> tuple[list[Any], dict[str, Any]]:
 
 
 def recognised(
-    head: str, name: str, model: SearchEstimator, trained: Layout, settings: Settings
+    head: str, name: str, model: SearchEstimator, trained: ColumnRoles, settings: Settings
 ) -> Format:
     """The format of a file to label: that of a column file only if it fits the model."""
     from laso.cli.sentences import is_column_file

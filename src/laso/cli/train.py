@@ -6,7 +6,7 @@ import json
 import os
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from errno import ENOENT
 from functools import cached_property
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from laso.cli import options
-from laso.errors import BadData, BadModel
+from laso.errors import BadData, BadModel, LasoError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -136,6 +136,8 @@ def run(
         job = planned(read(files, said, on_disk=store is not None), said)
         job.store = store
         learned = learn(job, path, errors, fresh=fresh)
+    except LasoError:
+        raise
     except ValueError as error:  # about parameters; what is wrong with data is BadData
         raise typer.BadParameter(str(error)) from error
     except KeyboardInterrupt:
@@ -172,7 +174,7 @@ class Job:
         elif self.settings.epochs is not None:
             most = self.settings.epochs
         made: SearchEstimator = told.estimator(
-            self.task, self.settings, self.all.layout, epochs=most, patience=patience
+            self.task, self.settings, self.all.roles, epochs=most, patience=patience
         )
         return made
 
@@ -205,9 +207,11 @@ def planned(sentences: Sentences, settings: Settings) -> Job:
     settings = fitting(settings, sentences)
     if settings.dev is not None:
         dev = read([settings.dev], replace(settings, label=None, inputs=None))
-        if not all(sentences.layout.fits(block.names) for block in dev.blocks):
-            raise BadData(f"{settings.dev}:1: found other columns than in the training data")
-        return Job(settings, task, sentences, sentences, replace(dev, layout=sentences.layout))
+        if not all(sentences.roles.fits(block.names) for block in dev.blocks):
+            raise BadData(
+                "found other columns than in the training data", file=settings.dev, line=1
+            )
+        return Job(settings, task, sentences, sentences, replace(dev, roles=sentences.roles))
     n, fraction = len(sentences.blocks), settings.held_out
     if fraction is None:
         fraction = told.HELD_OUT if n >= told.FEWEST else 0.0
@@ -240,7 +244,7 @@ def guessed_task(sentences: Sentences) -> str:
     """
     from laso.evaluation import are_chunks
 
-    if len(sentences.layout.labels) > 1:
+    if len(sentences.roles.labels) > 1:
         return "joint"
     labels = {label for _, answers in sentences.pairs() for label in answers} - {None}
     block = sentences.blocks[0]
@@ -260,7 +264,8 @@ def learn(job: Job, path: Path, errors: Console, *, fresh: bool) -> SearchEstima
     job.resumed = earlier is not None
     checkpoint = Checkpoint(beside, metadata={"data": data})
     dev = None if job.dev is None else (job.dev.tokens, job.dev.answers)
-    with job.train.located(), bar(errors) as progress:
+    held_out = nullcontext() if job.dev is None else job.dev.located(name="dev")
+    with held_out, job.train.located(), bar(errors) as progress:
         how: dict[str, Any] = {"dev": dev, "progress": progress, "checkpoint": checkpoint}
         if earlier is not None:
             errors.print(f"going on after epoch {earlier.n_iter_} of a run that was cut short")
@@ -273,10 +278,11 @@ def learn(job: Job, path: Path, errors: Console, *, fresh: bool) -> SearchEstima
             begin(job.train.tokens, job.train.answers, **how)
         if job.settings.refit and job.dev is not None and not model.interrupted_:
             again = job.estimator(epochs=model.best_epoch_)
-            if job.store is not None:
-                again.fit_stream(job.all.pairs, store=job.store, progress=progress)
-            else:
-                again.fit(job.all.tokens, job.all.answers, progress=progress)
+            with job.all.located():
+                if job.store is not None:
+                    again.fit_stream(job.all.pairs, store=job.store, progress=progress)
+                else:
+                    again.fit(job.all.tokens, job.all.answers, progress=progress)
             again.metadata_["chosen"] = {"epoch": model.best_epoch_, "scores": model.scores_}
             model = model if again.interrupted_ else again
     return model
@@ -311,9 +317,9 @@ def finished(job: Job, model: SearchEstimator, path: Path) -> dict[str, Any]:
             some = slice(CALIBRATED)
             model.calibrate(tokens[some], answers[some])
             error = model.reliability(tokens[some], answers[some]).error
-    layout, form = job.all.layout, job.all.form
+    roles, form = job.all.roles, job.all.form
     model.metadata_ |= {
-        "layout": job.all.numbered(),
+        "column_roles": job.all.numbered(),
         "format": {"kind": form.kind, "separator": form.separator, "comment": form.comment},
         "configuration": job.settings.as_json(),
         "data": job.data,
@@ -327,8 +333,8 @@ def finished(job: Job, model: SearchEstimator, path: Path) -> dict[str, Any]:
         "model": str(path),
         "bytes": size,
         "task": job.task,
-        "inputs": list(layout.inputs),
-        "label": list(layout.labels),
+        "inputs": list(roles.inputs),
+        "label": list(roles.labels),
         "labels": len(model.classes_),
         **job.data,
         "epochs": model.n_iter_,

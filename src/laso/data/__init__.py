@@ -1,4 +1,12 @@
-"""Corpora: the bundled one, the reader of column files, and where other corpora are looked for."""
+"""Corpora and files: the bundled corpus, where other corpora are, and the reader of all formats.
+
+lines.py      lines with their numbers
+columns.py    the line-by-line reader of column files, and the writer
+formats.py    the formats, how to detect them, and which columns are inputs and labels
+reading.py    read and read_table: the reader of all formats
+table.py      sentences as columns with positions; errors with file and line
+plain.py      the fast parser of plain column files
+"""
 
 from __future__ import annotations
 
@@ -6,32 +14,38 @@ import os
 from importlib.resources import files
 from pathlib import Path
 
-from laso.data.columns import Sentence, Token, read_columns, write_columns
+from laso.data.columns import Block, Sentence, Token, read_columns, write_columns
+from laso.data.formats import Format
+from laso.data.reading import read, read_table
 from laso.data.registry import CORPORA
 from laso.errors import MissingData
 
 __all__ = [
+    "Block",
+    "Format",
     "Sentence",
     "Token",
     "cache_folder",
     "find_corpus",
     "load_bundled",
+    "read",
     "read_columns",
+    "read_table",
     "write_columns",
 ]
 
 
 def load_bundled() -> tuple[list[Sentence], list[Sentence]]:
-    """The bundled corpus, train and test: sentences of tokens (word, POS tag, chunk tag)."""
+    """Load the bundled corpus, train and test: sentences of tokens (word, POS tag, chunk tag)."""
     train, test = (_bundled(name) for name in ("train.txt", "test.txt"))
     return train, test
 
 
 def find_corpus(name: str) -> Path:
-    """The folder of a corpus, ``name`` under the first folder of ``LASO_DATA`` that has it.
+    """Find the folder of a corpus: ``name`` in the first folder of ``LASO_DATA`` that has it.
 
-    ``LASO_DATA`` is a folder, or several with ``os.pathsep`` between them. After them it is looked
-    for in the cache, where ``laso data get`` puts corpora.
+    ``LASO_DATA`` is a folder, or several with ``os.pathsep`` between them. The last place to look
+    is the cache, where ``laso data get`` puts corpora.
     """
     folders = [Path(part) for part in os.environ.get("LASO_DATA", "").split(os.pathsep) if part]
     for folder in (*folders, cache_folder()):
@@ -57,7 +71,7 @@ def _bundled(name: str) -> list[Sentence]:
 
 
 def cache_folder() -> Path:
-    """Where corpora that were got are kept: below LASO_CACHE, or the user's cache folder."""
+    """Return the folder of downloaded corpora: in LASO_CACHE, or in the user's cache folder."""
     if os.environ.get("LASO_CACHE"):
         return Path(os.environ["LASO_CACHE"]) / "data"
     from platformdirs import user_cache_path

@@ -1,6 +1,6 @@
-"""Column files: one token a line, its columns apart by blanks, an empty line after a sentence.
+"""Column files: one token per line, columns separated by blanks, a blank line after each sentence.
 
-The format of CoNLL-2000 and of most tagged corpora since.
+This is the format of CoNLL-2000 and of most tagged corpora since.
 """
 
 from __future__ import annotations
@@ -13,24 +13,26 @@ from pathlib import Path
 from typing import Any, TextIO, TypeAlias
 
 from laso.data.lines import BOM, Source, name_of, numbered_lines
-from laso.errors import BadData
+from laso.errors import BadData, quoted
 
 Token: TypeAlias = tuple[str, ...]
 Sentence: TypeAlias = list[Token]
 
 # Not str.split(): a no-break space belongs to the word it is in.
 BLANKS = re.compile("[ \t]+")
+SHOWN = 100  # characters of a line that an error shows
 
 
 @dataclass
 class Block:
-    """A sentence as it stands in a file."""
+    """A sentence of a file, with the lines it was read from."""
 
     tokens: list[tuple[Any, ...]] = field(default_factory=list)
-    places: list[int] = field(default_factory=list)  # the number of each token's line
-    lines: dict[int, str] = field(default_factory=dict)  # all of them by number, comments as well
+    line_numbers: list[int] = field(default_factory=list)  # of each token, counted from 1
+    lines: dict[int, str] = field(default_factory=dict)  # all lines by number, with comments
     names: tuple[str, ...] = ()  # of the columns
-    fields: dict[str, Any] | None = None  # of a JSON object
+    fields: dict[str, Any] | None = None  # the JSON object of a line of JSON
+    source: str = ""  # the name of the file
 
 
 def read_columns(
@@ -40,12 +42,19 @@ def read_columns(
     separator: str | None = None,
     comment: str | None = None,
 ) -> list[Sentence]:
-    """The sentences of a column file: lists of tokens, each a tuple of its columns.
+    """Read the sentences of a column file: lists of tokens, each a tuple of its columns.
 
-    ``columns`` is how many there must be (by default, as many as in the first line).
-    ``separator`` is what stands between them (by default, any number of spaces and tabs).
-    Lines that begin with ``comment`` are left out; by default there are no comments, for a
-    word may begin with any character. The text must be UTF-8.
+    Parameters
+    ----------
+    path_or_file : path or open file
+        The text must be UTF-8.
+    columns : int, optional
+        The number of columns; by default that of the first line.
+    separator : str, optional
+        The text between two columns; by default any number of spaces and tabs.
+    comment : str, optional
+        Lines that begin with this text are skipped. By default there are no comments, because a
+        word may begin with any character.
     """
     sentences = [
         block.tokens
@@ -55,10 +64,13 @@ def read_columns(
         if block.tokens
     ]
     if not sentences:
-        raise BadData(
-            f"{name_of(path_or_file)}:1: found no token in the file, expected one token a line"
-        )
+        raise no_token(name_of(path_or_file))
     return sentences
+
+
+def no_token(file: str) -> BadData:
+    """Return the error about a file without tokens."""
+    return BadData("found no token in the file, expected one token a line", file=file, line=1)
 
 
 def read_blocks(
@@ -67,11 +79,11 @@ def read_blocks(
     columns: int | None = None,
     separator: str | None = None,
     comment: str | None = None,
-    passed_over: Callable[[str], bool] = lambda line: False,
+    skip: Callable[[str], bool] = lambda line: False,
 ) -> Iterator[Block]:
-    """What stands between blank lines, read when it is asked for; for the options see above.
+    """Yield the text between blank lines as it is read; for the options see ``read_columns``.
 
-    ``passed_over`` tells which other lines are no tokens.
+    ``skip`` decides which other lines are not tokens.
     """
     if columns is not None and columns < 1:
         raise ValueError(f"columns must be at least 1, not {columns}")
@@ -79,33 +91,43 @@ def read_blocks(
         raise ValueError("separator must not be empty")
     expected = "" if columns is None else " as asked for"
     name = name_of(source)
-    block = Block()
+    names = _numbers(columns)
+    block = Block(names=names, source=name)
     for number, line in numbered_lines(source):
         token = _split(line, separator)
         if not token:
             if block.lines:
                 yield block
-                block = Block()
+                block = Block(names=names, source=name)
             continue
         block.lines[number] = line
-        if (comment and line.startswith(comment)) or passed_over(line):
+        if (comment and line.startswith(comment)) or skip(line):
             continue
         if columns is None:
             columns, expected = len(token), f" as in line {number}"
-        if len(token) != columns:
-            raise BadData(
-                f"{name}:{number}: found {counted(len(token))} in {short_line(line)}, "
-                f"expected {columns}{expected}"
-            )
-        if "" in token:
-            raise BadData(
-                f"{name}:{number}: found nothing in column {token.index('') + 1} of "
-                f"{short_line(line)}, expected {columns} columns that are not empty"
-            )
+            block.names = names = _numbers(columns)
+        if len(token) != columns or "" in token:
+            message = _malformed(token, line, columns, expected)
+            raise BadData(message, file=name, line=number)
         block.tokens.append(token)
-        block.places.append(number)
+        block.line_numbers.append(number)
     if block.lines:
         yield block
+
+
+def _numbers(columns: int | None) -> tuple[str, ...]:
+    """Return the default names of columns: their numbers, counted from 1."""
+    return tuple(map(str, range(1, (columns or 0) + 1)))
+
+
+def _malformed(token: Token, line: str, columns: int, expected: str) -> str:
+    shown = quoted(line, limit=SHOWN)
+    if len(token) != columns:
+        return f"found {counted(len(token))} in {shown}, expected {columns}{expected}"
+    return (
+        f"found nothing in column {token.index('') + 1} of {shown}, expected {columns} columns "
+        "that are not empty"
+    )
 
 
 def write_columns(
@@ -114,27 +136,22 @@ def write_columns(
     *,
     separator: str = " ",
 ) -> None:
-    """Write sentences so that ``read_columns`` reads the same ones; nothing if it could not."""
+    """Write sentences so that ``read_columns`` reads them back; what it could not read is refused.
+
+    ``separator`` is a space or a tab.
+    """
     if separator not in (" ", "\t"):
         raise ValueError(f"separator must be a space or a tab, not {separator!r}")
     width = 0
     blocks = []
     for number, sentence in enumerate(sentences, start=1):
         if not sentence:
-            raise BadData(f"sentence {number}: found no token, expected at least one")
+            raise BadData("found no token, expected at least one", sentence=number)
+        width = width or len(sentence[0])
         for place, token in enumerate(sentence, start=1):
-            width = width or len(token)
-            if len(token) != width or not width:
-                raise BadData(
-                    f"sentence {number}, token {place}: found {counted(len(token))}, "
-                    f"expected {width or 'at least 1'}"
-                )
-            for column in token:
-                if not _writable(column, separator):
-                    raise BadData(
-                        f"sentence {number}, token {place}: found the column {column!r}, "
-                        "expected text without separators, ends of lines or blanks at its ends"
-                    )
+            message = _unwritable(token, width, separator)
+            if message:
+                raise BadData(message, sentence=number, token=place)
         blocks.append("".join(separator.join(token) + "\n" for token in sentence))
     if not blocks:
         raise BadData("found no sentence to write, expected at least one")
@@ -147,19 +164,29 @@ def write_columns(
 
 
 def _split(line: str, separator: str | None) -> Token:
-    """The columns of a line; none if it is blank."""
+    """Return the columns of a line; none if the line is blank."""
     stripped = line.strip(" \t")
     if not stripped:
         return ()
-    if separator is None:
+    if separator is not None:
+        # Trailing spaces are noise, but a trailing tab between tabs is an empty column.
+        return tuple(line.rstrip(" ").split(separator))
+    if "\t" in stripped or "  " in stripped:
         return tuple(BLANKS.split(stripped))
-    # Trailing spaces are noise, but a trailing tab between tabs is an empty column.
-    return tuple(line.rstrip(" ").split(separator))
+    return tuple(stripped.split(" "))  # the usual case, without a regular expression
 
 
-def short_line(line: str) -> str:
-    """A line as an error shows it."""
-    return repr(line if len(line) <= 100 else line[:97] + "...")
+def _unwritable(token: Sequence[str], width: int, separator: str) -> str:
+    """Return what is wrong with a token to write; nothing if it can be read back."""
+    if len(token) != width or not width:
+        return f"found {counted(len(token))}, expected {width or 'at least 1'}"
+    for column in token:
+        if not _writable(column, separator):
+            return (
+                f"found the column {quoted(column)}, expected text without separators, ends of "
+                "lines or blanks at its ends"
+            )
+    return ""
 
 
 def _writable(column: str, separator: str) -> bool:
@@ -172,5 +199,5 @@ def _writable(column: str, separator: str) -> bool:
 
 
 def counted(n: int) -> str:
-    """So many columns, in words."""
+    """Return "1 column" or "n columns"."""
     return f"{n} column" if n == 1 else f"{n} columns"

@@ -59,8 +59,9 @@ def _get_file(file: File, target: Path, progress: Progress) -> None:
         unpacked.unlink()
         part.unlink(missing_ok=True)
         raise BadData(
-            f"{file.url}: found a file of SHA-256 {found}, expected {file.sha256} of "
-            f"{file.bytes} bytes; it was deleted"
+            f"found a file of SHA-256 {found}, expected {file.sha256} of {file.bytes} bytes; it "
+            "was deleted",
+            file=file.url,
         )
     unpacked.replace(path)
     part.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The lines of a text, one at a time, whatever they end in; errors name file and line."""
+"""The lines of a text with their numbers, whatever line ending the text has."""
 
 from __future__ import annotations
 
@@ -20,21 +20,24 @@ LINE_END = re.compile("\r*\n|\r")
 
 
 def name_of(source: Source) -> str:
-    """What to call the source in an error."""
+    """Return the name of a source, for errors."""
     if isinstance(source, (str, os.PathLike)):
         return os.fspath(source)
     return str(getattr(source, "name", "<input>"))
 
 
 def numbered_lines(source: Source) -> Iterator[tuple[int, str]]:
-    """The lines without their ends, counted from 1; the text must be UTF-8."""
+    """Yield the lines without their ends, and their numbers from 1; the text must be UTF-8."""
     if isinstance(source, (str, os.PathLike)):
         with Path(source).open("rb") as file:
             yield from numbered_lines(file)
         return
     number = 0
     for text in _ended_by_line_feeds(source):
-        for line in LINE_END.split(text if number else text.removeprefix(BOM)):
+        if not number:
+            text = text.removeprefix(BOM)
+        # Nearly every text is one line; the regular expression costs more than to look.
+        for line in LINE_END.split(text) if "\r" in text or "\n" in text else (text,):
             number += 1
             yield number, line
 
@@ -52,6 +55,8 @@ def _ended_by_line_feeds(source: IO[bytes] | IO[str]) -> Iterator[str]:
         before = error.object[: error.start]
         number += len(re.findall(LINE_END.pattern.encode(), before))
         raise BadData(
-            f"{name}:{number}: found the byte 0x{error.object[error.start]:02x} at byte "
-            f"{offset + error.start} of the file, expected UTF-8 text ({error.reason})"
+            f"found the byte 0x{error.object[error.start]:02x} at byte {offset + error.start} of "
+            f"the file, expected UTF-8 text ({error.reason})",
+            file=name,
+            line=number,
         ) from error

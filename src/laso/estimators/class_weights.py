@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from laso.errors import BadData
 from laso.tasks.base import Ambiguity
 
 BALANCED = "balanced"
@@ -71,8 +72,9 @@ def check_siblings(ambiguity: Ambiguity) -> None:
         before = slice(begin, begin + int(given[-1])) if len(given) else slice(0, 0)
         if logs[before].sum() > math.log(MOST_PATHS):
             unknown = int((choices[before] > 1).sum())
-            raise ValueError(
-                f"sentence {i + 1}: {unknown} labels before a known one are not known, which "
-                f"leaves more than {MOST_PATHS} good siblings; strategy=max_violation compares "
-                "with the best of them only"
+            raise BadData(
+                f"{unknown} labels before a known one are not known, which leaves more than "
+                f"{MOST_PATHS} good siblings; strategy=max_violation compares with the best of "
+                "them only",
+                sentence=i + 1,
             )

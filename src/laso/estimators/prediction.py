@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from laso.calibration import Reliability
+from laso.data.table import locating
 from laso.engine.choose import engine_for
 from laso.engine.exact import ExactMachine
 from laso.engine.layout import Array, Corpus, Table
@@ -90,7 +91,8 @@ class Predictor(Estimator):
     def _encoded(self, X: Any) -> tuple[Any, Corpus]:
         self.require("weights_")
         inputs = self.task_.read_inputs(X)
-        return inputs, self.task_.encode(inputs)
+        with locating(inputs):
+            return inputs, self.task_.encode(inputs)
 
     def predict(self, X: Any) -> list[Any]:
         """Return the output of each input; a column of labels in ``X`` is not looked at."""

@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self, TypedDict
 
+from laso.data.table import locating
 from laso.engine.layout import Corpus
 from laso.engine.options import is_exact
+from laso.errors import InputError
 from laso.estimators import learning
 from laso.estimators.class_weights import ClassWeight, check_siblings, is_class_weight
 from laso.estimators.learning import Checkpoint, Examples
@@ -197,7 +199,8 @@ class SearchEstimator(Predictor):
         with clock("read"):
             inputs, outputs = task.read(X, y)
         with clock("features"):
-            task.observe([(inputs, outputs)])
+            with locating(inputs):
+                task.observe([(inputs, outputs)])
             learning.begin(self, task)
             examples = self._examples(inputs, outputs, dev)
             del inputs, outputs
@@ -287,7 +290,8 @@ class SearchEstimator(Predictor):
             learning.resumable(self)
         task = self.task_ if fitted else self.make_task()
         inputs, outputs = task.read(X, y)
-        task.observe([(inputs, outputs)], classes=() if fitted or classes is None else classes)
+        with locating(inputs):
+            task.observe([(inputs, outputs)], classes=() if fitted or classes is None else classes)
         if fitted:
             learning.widen(self)
         else:
@@ -302,10 +306,11 @@ class SearchEstimator(Predictor):
         """Return examples as arrays to learn from."""
         task = self.task_
         makes_siblings = self.strategy in (restart, early) and not is_exact(self.search_queue(task))
-        ambiguity = task.ambiguity(inputs, outputs) if makes_siblings else None
-        if ambiguity is not None:
-            check_siblings(ambiguity)
-        return task.encode(inputs, outputs)
+        with locating(inputs):
+            ambiguity = task.ambiguity(inputs, outputs) if makes_siblings else None
+            if ambiguity is not None:
+                check_siblings(ambiguity)
+            return task.encode(inputs, outputs)
 
     def _examples(self, inputs: Any, outputs: Any, dev: Any) -> Examples:
         dataset = self.encode_gold(inputs, outputs)
@@ -317,6 +322,11 @@ class SearchEstimator(Predictor):
     def _with_dev(self, dataset: Corpus, dev: Any) -> Examples:
         if dev is None:
             return Examples(dataset)
-        inputs, outputs = self.task_.read(*(dev if isinstance(dev, tuple) else (dev, None)))
-        held = self.task_.encode(inputs)
-        return Examples(dataset, held, inputs, self.task_.gold_outputs(inputs, outputs))
+        try:
+            inputs, outputs = self.task_.read(*(dev if isinstance(dev, tuple) else (dev, None)))
+            with locating(inputs):
+                held = self.task_.encode(inputs)
+                return Examples(dataset, held, inputs, self.task_.gold_outputs(inputs, outputs))
+        except InputError as error:
+            # Its sentences are not those of X.
+            raise error if error.file is not None else error.at(file="dev") from None

@@ -6,7 +6,6 @@ The examples are read twice, first for their labels. What is learned is the same
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -15,9 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from laso.data.columns import read_blocks
+from laso.data.reading import read
+from laso.data.table import locating, table_of
 from laso.engine.layout import Array, Corpus
-from laso.errors import BadData, LasoError
+from laso.errors import BadData, InputError
 from laso.estimators import learning
 from laso.tasks.base import Task
 
@@ -32,18 +32,17 @@ Source: TypeAlias = str | os.PathLike[str] | Callable[[], Iterable[Any]]
 tokens have their labels last."""
 
 
-def examples_of(source: Source) -> Iterator[Any]:
-    """The examples, read when they are asked for."""
+def pieces(source: Source) -> Iterator[tuple[Any, Any]]:
+    """Yield X and y of some examples at a time; those of a file are columns with positions."""
     if isinstance(source, (str, os.PathLike)):
-        return (block.tokens for block in read_blocks(source) if block.tokens)
-    return iter(source())
-
-
-def pieces(source: Source) -> Iterator[list[Any]]:
-    """The examples, some at a time."""
-    rest = examples_of(source)
-    while piece := list(islice(rest, SOME)):
-        yield piece
+        blocks = (block for block in read(source) if block.tokens)
+        while piece := list(islice(blocks, SOME)):
+            yield table_of(piece), None
+        return
+    examples = iter(source())
+    while some := list(islice(examples, SOME)):
+        pairs = all(isinstance(each, tuple) and len(each) == 2 for each in some)
+        yield ([x for x, _ in some], [y for _, y in some]) if pairs else (some, None)
 
 
 def stored(model: SearchEstimator, task: Task, source: Source, folder: Path) -> Corpus:
@@ -80,7 +79,7 @@ def _write(
     outputs: list[Array] = [np.zeros(0, np.int64)]
     pool, most, columns = 0, 0, 1
     for inputs, gold in _read(task, source):
-        with counted_after(sum(map(len, lengths))):
+        with counted_after(sum(map(len, lengths))), locating(inputs):
             part = model.encode_gold(inputs, gold)
         sizes = np.diff(part.starts)
         longest = _longest_list(inputs)
@@ -123,26 +122,22 @@ def _files(folder: Path) -> Iterator[dict[str, Any]]:
 
 def _read(task: Task, source: Source) -> Iterator[tuple[Any, Any]]:
     before = 0
-    for piece in pieces(source):
-        pairs = all(isinstance(each, tuple) and len(each) == 2 for each in piece)
-        X, y = ([x for x, _ in piece], [y for _, y in piece]) if pairs else (piece, None)
-        with counted_after(before):
-            read = task.read(X, y)
-        yield read
-        before += len(piece)
+    for X, y in pieces(source):
+        with counted_after(before), locating(X):
+            found = task.read(X, y)
+        yield found
+        before += len(X)
 
 
 @contextmanager
 def counted_after(before: int) -> Iterator[None]:
-    """Errors about an example of a piece name its number among all."""
+    """Errors raised inside count examples from the first of all pieces, not of this one."""
     try:
         yield
-    except (LasoError, ValueError) as error:
-        found = re.match(r"sentence (\d+)", str(error))
-        if found is None or not before:
+    except InputError as error:
+        if error.sentence is None:
             raise
-        text = f"sentence {before + int(found[1])}{str(error)[found.end() :]}"
-        raise type(error)(text) from error
+        raise error.at(sentence=before + error.sentence) from None
 
 
 def _mapped(path: Path, kind: Any) -> Array:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from laso.data import Sentence, find_corpus, load_bundled, read_columns, write_columns
-from laso.data.formats import Format
+from laso.data import Sentence, find_corpus, load_bundled, read, read_columns, write_columns
 
 QUICK = (150, 40)  # sentences to train and to test on, where only the manner matters
 
@@ -32,7 +31,7 @@ def trees(path: Path) -> list[Sentence]:
     """Words, UPOS, XPOS and features of a file in CoNLL-U."""
     return [
         [(row[1].replace(" ", "_"), row[3], row[4], row[5]) for row in block.tokens]
-        for block in Format("conllu").blocks(path)
+        for block in read(path, format="conllu")
         if block.tokens
     ]
 

@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from laso.data.table import Column, Columns, Data, Factor, Features, position
 from laso.engine.layout import Array, Corpus
-from laso.errors import BadData, BadTemplate
+from laso.errors import BadData, BadTemplate, listed, quoted
 from laso.features.base import computed
-from laso.features.inputs import Column, Columns, Data, Factor, Features, place, short, string_keys
+from laso.features.inputs import string_keys
 from laso.features.templates import LABEL, Atom, Template
 from laso.features.windows import UNKNOWN
 
@@ -193,8 +194,8 @@ def _check_strings(values: Iterable[Any], column: Sequence[Any], lengths: Array)
     for value in values:
         if not isinstance(value, str):
             raise BadData(
-                f"{place(lengths, list(column).index(value))}: found {short(value)} in a column, "
-                "expected a string"
+                f"found {quoted(value)} in a column, expected a string",
+                **position(lengths, list(column).index(value)),
             )
 
 
@@ -222,8 +223,10 @@ def distinct_labels(column: Column, lengths: Array) -> list[str]:
     labels = [label for label in dict.fromkeys(column) if label is not None]
     for label in labels:
         if not isinstance(label, str):
-            where = place(lengths, list(column).index(label))
-            raise BadData(f"{where}: found the label {short(label)}, expected a string or None")
+            raise BadData(
+                f"found the label {quoted(label)}, expected a string or None",
+                **position(lengths, list(column).index(label)),
+            )
     return sorted(labels)
 
 
@@ -240,8 +243,9 @@ def label_numbers(column: Column, labels: Sequence[str], lengths: Array) -> Arra
         i = int(np.argmin(codes))
         found = column.values[column.codes[i]] if isinstance(column, Factor) else column[i]
         raise BadData(
-            f"{place(lengths, i)}: found the label {found!r}, which learning has not seen; "
-            f"expected one of {', '.join(labels)}"
+            f"found the label {quoted(found)}, which learning has not seen; expected one of "
+            f"{listed(labels)}",
+            **position(lengths, i),
         )
     return codes
 

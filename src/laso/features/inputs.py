@@ -1,4 +1,4 @@
-"""Sentences of any kind as columns or lists of features: what users hand in.
+"""From the Python objects that users pass to columns or feature lists.
 
 A sentence is a list of tokens, and a token is one of
 
@@ -7,27 +7,23 @@ A sentence is a list of tokens, and a token is one of
     a dict, or a list or set of strings  features of its own, as python-crfsuite takes them
     a row of a matrix                    the sentence is a 2-D array or a SciPy sparse matrix
 
-Nothing is done for each token in Python: look-ups run in ``map``, everything else in NumPy.
+No Python code runs per token: look-ups run in ``map``, everything else in NumPy.
 """
 
 from __future__ import annotations
 
 import os
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain, count, repeat
+from dataclasses import replace
+from itertools import chain, repeat
 from numbers import Real
-from operator import itemgetter
-from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from laso.data.columns import read_columns
-from laso.data.lines import BOM
-from laso.engine.layout import Array
-from laso.errors import BadData, BadFeature
+from laso.data.reading import read_table
+from laso.data.table import Array, Columns, Data, Features, columns_of, position
+from laso.errors import BadData, BadFeature, quoted
 
 # --------------------------------------------------------------------------- keys of strings
 
@@ -37,14 +33,14 @@ _TAILS = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)
 
 
 def mixed(a: Array, b: Array) -> Array:
-    """``laso.engine.hashing.mix`` of arrays of uint64."""
+    """Apply ``laso.engine.hashing.mix`` to arrays of uint64."""
     z = a ^ (b * _K1)
     z = (z ^ (z >> _S1)) * _K2
     return np.asarray(z ^ (z >> _S2))
 
 
 def string_keys(strings: Sequence[str]) -> Array:
-    """A 64-bit key for each string: its length and its UTF-8 bytes, eight at a time, mixed."""
+    """Hash each string to a 64-bit key: its length, then its UTF-8 bytes, eight at a time."""
     encoded = list(map(str.encode, strings, repeat("utf-8"), repeat("surrogatepass")))
     lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
     buffer = b"".join(encoded) + bytes(8)
@@ -61,60 +57,32 @@ def string_keys(strings: Sequence[str]) -> Array:
     return keys.view(np.int64)
 
 
-# --------------------------------------------------------------------------- what users hand in
-
-
-@dataclass(frozen=True)
-class Factor:
-    """A column as the numbers of its distinct values."""
-
-    codes: Array  # int32
-    values: list[str]
-
-
-Column: TypeAlias = Sequence[Any] | Factor
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Sentences whose tokens have columns."""
-
-    lengths: Array
-    columns: list[Column]
-
-    def split(self) -> tuple[Columns, Column]:
-        """The columns without the last, and the last."""
-        return Columns(self.lengths, self.columns[:-1]), self.columns[-1]
-
-
-@dataclass(frozen=True)
-class Features:
-    """Sentences whose tokens have features of their own."""
-
-    lengths: Array
-    counts: Array  # features of each token
-    keys: Array  # int64
-    values: Array | None  # float32; None if all are 1
-    width: int = -1  # of a matrix
-    names: Sequence[str] = ()  # the distinct features, unless they are columns of a matrix
-
-
-Data: TypeAlias = Columns | Features
+# --------------------------------------------------------------------------- what users pass
 
 
 def read_input(X: Any) -> Data:
-    """Look at what the user handed in: a path to a column file, or sentences."""
+    """Convert what the user passed: the path of a column file, or sentences.
+
+    Columns and feature lists are returned as they are.
+    """
+    if isinstance(X, (Columns, Features)):
+        return X
     if isinstance(X, (str, os.PathLike)):
-        return read_column_file(X)
+        return read_table(X)
     sentences = X if isinstance(X, list) else _listed(X)
-    first = next((s for s in sentences if _length(s)), None)
+    first = next((s for i, s in enumerate(sentences, start=1) if _length(s, i)), None)
     if _is_matrix(first):
         return _from_matrices(sentences)
     if str in map(type, sentences):
-        first = next(s for s in sentences if isinstance(s, str))
-        raise BadData(f"found the sentence {short(first)}, expected a list of tokens")
+        i = next(i for i, s in enumerate(sentences) if isinstance(s, str))
+        raise _no_sentence(sentences[i], i + 1)
     sentences = [s.tolist() if isinstance(s, np.ndarray) else s for s in sentences]
-    lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
+    try:
+        lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
+    except TypeError:
+        for i, sentence in enumerate(sentences, start=1):
+            _length(sentence, i)
+        raise
     tokens = list(chain.from_iterable(sentences))
     kind = _kind_of(tokens, lengths)
     if kind is str:
@@ -130,17 +98,23 @@ def read_input(X: Any) -> Data:
 
 def _listed(X: Any) -> list[Any]:
     if X is None or isinstance(X, (bytes, Mapping)) or not isinstance(X, Iterable):
-        raise BadData(f"found {short(X)} for X, expected a list of sentences or a file's path")
+        raise BadData(f"found {quoted(X)} for X, expected a list of sentences or a file's path")
     return list(X)
 
 
-def _length(sentence: Any) -> int:
+def _length(sentence: Any, number: int) -> int:
     if hasattr(sentence, "shape") and sentence.shape:
         return int(sentence.shape[0])
     try:
         return len(sentence)
     except TypeError:
-        raise BadData(f"found the sentence {short(sentence)}, expected a list of tokens") from None
+        raise _no_sentence(sentence, number) from None
+
+
+def _no_sentence(found: Any, number: int) -> BadData:
+    return BadData(
+        f"found the sentence {quoted(found)}, expected a list of tokens", sentence=number
+    )
 
 
 def _is_matrix(sentence: Any) -> bool:
@@ -150,71 +124,39 @@ def _is_matrix(sentence: Any) -> bool:
 
 
 def _kind_of(tokens: list[Any], lengths: Array) -> type | None:
-    """str, tuple, dict or list (of feature strings): what all tokens are."""
+    """Return the type that all tokens have: str, tuple, dict or list (of feature strings)."""
     families: dict[type, type] = {str: str, tuple: tuple, dict: dict, list: list}
     families |= {set: list, frozenset: list}
-    kinds = set(map(type, tokens))
-    found = {
-        kind: next((f for t, f in families.items() if issubclass(kind, t)), None) for kind in kinds
+    of_kind = {
+        kind: next((f for t, f in families.items() if issubclass(kind, t)), None)
+        for kind in set(map(type, tokens))
     }
-    if not found:
+    if not of_kind:
         return None
-    wanted = found[type(tokens[0])]
-    if wanted is None or set(found.values()) != {wanted}:
-        i = next(
-            i for i, t in enumerate(tokens) if found[type(t)] is None or found[type(t)] != wanted
-        )
+    family = of_kind[type(tokens[0])]
+    if family is None or set(of_kind.values()) != {family}:
+        i = next(i for i, t in enumerate(tokens) if family is None or of_kind[type(t)] != family)
         expected = (
-            "a string, a tuple, a dict or a list" if wanted is None else f"a {wanted.__name__}"
+            "a string, a tuple, a dict or a list" if family is None else f"a {family.__name__}"
         )
         raise BadData(
-            f"{place(lengths, i)}: found the token {short(tokens[i])}, expected {expected}"
-            + ("" if wanted is None else " like the first token")
+            f"found the token {quoted(tokens[i])}, expected {expected}"
+            + ("" if family is None else " like the first token"),
+            **position(lengths, i),
         )
-    return wanted
-
-
-def place(lengths: Array, token: int) -> str:
-    """Where a token is, for an error: sentences and tokens are counted from 1."""
-    ends = np.cumsum(lengths)
-    sentence = int(np.searchsorted(ends, token, side="right"))
-    return f"sentence {sentence + 1}, token {token - int(ends[sentence] - lengths[sentence]) + 1}"
-
-
-def short(value: Any) -> str:
-    """A value as an error shows it."""
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    return family
 
 
 def _from_tuples(tokens: list[tuple[Any, ...]], lengths: Array) -> Columns:
-    try:
-        codes, distinct = numbered(tokens)
-    except TypeError:  # not all can be told apart, so something else than strings is in a column
-        codes, distinct = np.arange(len(tokens), dtype=np.int32), tokens
     width = len(tokens[0])
-    if set(map(len, distinct)) != {width} or not width:
+    if set(map(len, tokens)) != {width} or not width:
         i = next(i for i, token in enumerate(tokens) if len(token) != width or not width)
         raise BadData(
-            f"{place(lengths, i)}: found {len(tokens[i])} columns, expected "
-            + (f"{width} as in the first token" if width else "at least 1")
+            f"found {len(tokens[i])} columns, expected "
+            + (f"{width} as in the first token" if width else "at least 1"),
+            **position(lengths, i),
         )
-    columns: list[Column] = []
-    for j in range(width):
-        values = list(map(itemgetter(j), distinct))
-        if set(map(type, values)) == {str}:
-            numbers, names = numbered(values)
-            columns.append(Factor(numbers[codes], names))
-        else:
-            columns.append(list(map(itemgetter(j), tokens)))
-    return Columns(lengths, columns)
-
-
-def numbered(values: Sequence[Any]) -> tuple[Array, list[Any]]:
-    """Numbers for values, and the distinct ones in the order of their numbers."""
-    number: defaultdict[Any, int] = defaultdict(count().__next__)
-    codes = np.fromiter(map(number.__getitem__, values), np.int32, len(values))
-    return codes, list(number)
+    return Columns(lengths, columns_of(tokens, width))
 
 
 def _from_lists(tokens: list[Any], lengths: Array) -> Features:
@@ -225,8 +167,9 @@ def _from_lists(tokens: list[Any], lengths: Array) -> Features:
         i = next(i for i, name in enumerate(names) if type(name) in bad)
         token = int(np.searchsorted(np.cumsum(counts), i, side="right"))
         raise BadData(
-            f"{place(lengths, token)}: found the feature {short(names[i])}, expected a string "
-            "(columns are given as a tuple)"
+            f"found the feature {quoted(names[i])}, expected a string (columns are given as a "
+            "tuple)",
+            **position(lengths, token),
         )
     return Features(lengths, counts, _keys_of(names), None, names=list(dict.fromkeys(names)))
 
@@ -255,7 +198,7 @@ def _from_dicts(tokens: list[dict[str, Any]], lengths: Array) -> Features:
 
 
 def _one_feature(name: Any, value: Any) -> tuple[str, float] | None:
-    """The feature of a pair, None if it is nested or wrong."""
+    """Return the feature of a pair and its value; None if the value is nested or invalid."""
     if not isinstance(name, str):
         return None
     if isinstance(value, str):
@@ -267,7 +210,7 @@ def _one_feature(name: Any, value: Any) -> tuple[str, float] | None:
 
 
 def _from_nested(tokens: list[dict[str, Any]], lengths: Array) -> Features:
-    """Feature by feature, with nested values and precise errors."""
+    """Convert one feature at a time: nested values are allowed, and errors have positions."""
     names: list[str] = []
     weights: list[float] = []
     counts = []
@@ -290,22 +233,24 @@ def _nested(value: Any, prefix: str, lengths: Array, i: int) -> Iterable[tuple[s
     for name, inner in items:
         if not isinstance(name, str):
             raise BadData(
-                f"{place(lengths, i)}: found the feature name {short(name)}, expected a string"
+                f"found the feature name {quoted(name)}, expected a string",
+                **position(lengths, i),
             )
         if isinstance(inner, (Mapping, list, tuple, set, frozenset)):
             yield from _nested(inner, f"{prefix}{name}:", lengths, i)
             continue
         feature = _one_feature(prefix + name, inner)
         if feature is None:
-            what = f"{place(lengths, i)}: found {short(inner)} for the feature {prefix + name!r}"
+            what = f"found {quoted(inner)} for the feature {quoted(prefix + name)}, expected"
+            where = position(lengths, i)
             if isinstance(inner, Real):
-                raise BadFeature(f"{what}, expected a finite number")
-            raise BadData(f"{what}, expected a string, bool or number, or a list or dict of them")
+                raise BadFeature(f"{what} a finite number", **where)
+            raise BadData(f"{what} a string, bool or number, or a list or dict of them", **where)
         yield feature
 
 
 def _weighted(lengths: Array, counts: Array, keys: Array, weights: Array) -> Features:
-    """Features with weights; those of weight 0 are left out."""
+    """Return features with values; features of value 0 are removed."""
     kept = weights != 0
     if not kept.all():
         before = np.concatenate([[0], np.cumsum(kept)])
@@ -316,15 +261,15 @@ def _weighted(lengths: Array, counts: Array, keys: Array, weights: Array) -> Fea
 
 
 def _from_matrices(sentences: list[Any]) -> Features:
-    lengths = np.array([_length(s) for s in sentences], np.int64)
+    lengths = np.array([_length(s, i) for i, s in enumerate(sentences, start=1)], np.int64)
     width = max(s.shape[1] for s in sentences if hasattr(s, "shape") and len(s.shape) == 2)
     counts, columns, values = [], [], []
     for number, sentence in enumerate(sentences, start=1):
-        if not _length(sentence):
+        if not lengths[number - 1]:
             continue
         if not _is_matrix(sentence) or sentence.shape[1] != width:
-            found = f"{sentence.shape[1]} columns" if _is_matrix(sentence) else short(sentence)
-            raise BadData(f"sentence {number}: found {found}, expected a matrix of {width} columns")
+            found = f"{sentence.shape[1]} columns" if _is_matrix(sentence) else quoted(sentence)
+            raise BadData(f"found {found}, expected a matrix of {width} columns", sentence=number)
         if hasattr(sentence, "tocsr"):
             rows = sentence.tocsr()
             counts.append(np.diff(rows.indptr))
@@ -336,7 +281,7 @@ def _from_matrices(sentences: list[Any]) -> Features:
             columns.append(of_column)
             values.append(sentence[of_row, of_column])
         if not np.isfinite(values[-1]).all():
-            raise BadFeature(f"sentence {number}: found NaN or infinity, expected finite numbers")
+            raise BadFeature("found NaN or infinity, expected finite numbers", sentence=number)
     numbers = np.concatenate([np.zeros(0, np.int64), *columns]).astype(np.uint64)
     base = string_keys(["matrix"]).view(np.uint64)
     data = _weighted(
@@ -349,83 +294,14 @@ def _from_matrices(sentences: list[Any]) -> Features:
 
 
 def labels_of(y: Any, lengths: Array) -> Sequence[Any]:
-    """The labels of all tokens, end to end; each sentence must have as many as tokens."""
+    """Concatenate the labels of all sentences; each must have one label per token."""
     sentences = y if isinstance(y, list) else _listed(y)
     if len(sentences) != len(lengths):
         raise BadData(f"found labels for {len(sentences)} sentences, expected {len(lengths)}")
     sentences = [s.tolist() if isinstance(s, np.ndarray) else s for s in sentences]
     for number, (sentence, n) in enumerate(zip(sentences, lengths.tolist(), strict=True), start=1):
-        if isinstance(sentence, str) or len(sentence) != n:
-            found = short(sentence) if isinstance(sentence, str) else f"{len(sentence)} labels"
-            raise BadData(f"sentence {number}: found {found}, expected {n} labels, one a token")
+        no_list = isinstance(sentence, str) or not hasattr(sentence, "__len__")
+        if no_list or len(sentence) != n:
+            found = quoted(sentence) if no_list else f"{len(sentence)} labels"
+            raise BadData(f"found {found}, expected {n} labels, one a token", sentence=number)
     return list(chain.from_iterable(sentences))
-
-
-# --------------------------------------------------------------------------- column files
-
-PIECE = 1 << 18  # bytes of a file to cut into tokens at a time
-
-
-def read_column_file(path: str | os.PathLike[str]) -> Columns:
-    """A column file straight to numbers; whatever is unusual is read by ``read_columns``."""
-    columns = _plain_columns(Path(path).read_bytes())
-    if columns is not None:
-        return columns
-    data = read_input(read_columns(path))
-    assert isinstance(data, Columns)
-    return data
-
-
-def _plain_columns(data: bytes) -> Columns | None:
-    """The columns of a plain file: single blanks, the same columns everywhere, valid UTF-8."""
-    if any(mark in data for mark in (b"\r", b"\v", b"\f")) or data.startswith(BOM.encode()):
-        return None
-    try:
-        if not data.isascii():
-            data.decode("utf-8")
-    except UnicodeDecodeError:
-        return None
-    if not data.endswith(b"\n"):
-        data += b"\n"
-    text = np.frombuffer(data, np.uint8)
-    new_line = text == 10
-    blank = (text == 32) | (text == 9)
-    apart = blank | new_line
-    if blank[0] or (blank[1:] & apart[:-1]).any() or (blank[:-1] & apart[1:]).any():
-        return None
-    ends = np.flatnonzero(new_line)
-    starts = np.concatenate([[0], ends[:-1] + 1])
-    empty = ends == starts
-    begins, ends = starts[~empty], ends[~empty]
-    blanks = np.flatnonzero(blank)
-    n = len(ends)
-    if not n or len(blanks) % n:
-        return None
-    width = len(blanks) // n + 1
-    between = blanks.reshape(n, width - 1)
-    if width > 1 and not ((between[:, 0] > begins) & (between[:, -1] < ends)).all():
-        return None
-    sentence = np.cumsum(empty)[~empty]
-    firsts = np.flatnonzero(np.diff(sentence, prepend=-1))
-    lengths = np.diff(firsts, append=n)
-    return Columns(lengths, _factors(data, width))
-
-
-def _factors(data: bytes, width: int) -> list[Column]:
-    """The columns of a plain file, read in pieces: few of its tokens are strings at a time."""
-    numbers: list[dict[bytes, int]] = [{} for _ in range(width)]
-    codes: list[list[Array]] = [[] for _ in range(width)]
-    first = 0
-    while first < len(data):
-        end = data.index(b"\n", min(first + PIECE, len(data) - 1)) + 1
-        tokens = data[first:end].split()
-        for j, number in enumerate(numbers):
-            column = tokens[j::width]
-            for value in dict.fromkeys(column):
-                number.setdefault(value, len(number))
-            codes[j].append(np.fromiter(map(number.__getitem__, column), np.int32, len(column)))
-        first = end
-    return [
-        Factor(np.concatenate(parts), [value.decode("utf-8") for value in number])
-        for parts, number in zip(codes, numbers, strict=True)
-    ]

@@ -88,7 +88,9 @@ def own_list(path: str) -> frozenset[str]:
             f"found no list and no file {path!r}, expected a file or one of {known}"
         ) from None
     except UnicodeDecodeError as error:
-        raise BadData(f"{path}: found {error.object[error.start]:#x}, expected UTF-8") from error
+        raise BadData(
+            f"found {error.object[error.start]:#x}, expected UTF-8", file=str(path)
+        ) from error
     return frozenset(text.split())
 
 

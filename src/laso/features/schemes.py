@@ -18,9 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from laso.engine.layout import Array
-from laso.errors import BadData
-from laso.features.inputs import Column, Factor, numbered, place, short
+from laso.data.table import Array, Column, Factor, numbered, position
+from laso.errors import BadData, quoted
 
 SCHEMES = ("BIO", "IOB1", "IOBES")
 OUTSIDE = "O"
@@ -104,8 +103,9 @@ def read_partly(column: Sequence[str | None], lengths: Array) -> tuple[Spans, Wo
     if torn.any():
         i = int(np.argmax(torn))
         raise BadData(
-            f"{place(lengths, i)}: found the tag {short(column[i])} in a chunk of the type "
-            f"{names[types[i - 1]]!r}"
+            f"found the tag {quoted(column[i])} in a chunk of the type "
+            f"{quoted(names[types[i - 1]])}",
+            **position(lengths, i),
         )
     return spans, Words(begins, types), scheme
 
@@ -144,8 +144,9 @@ def _parsed(tag: str, column: Factor, lengths: Array) -> tuple[int, str]:
     if not mark:
         token = int(np.argmax(column.codes == column.values.index(tag)))
         raise BadData(
-            f"{place(lengths, token)}: found the tag {short(tag)}, expected O, or B, I, E or S "
-            "with - and a type that is not O"
+            f"found the tag {quoted(tag)}, expected O, or B, I, E or S with - and a type that is "
+            "not O",
+            **position(lengths, token),
         )
     return _MARKS.index(mark), kind
 

@@ -132,7 +132,7 @@ def read_templates(path: str | os.PathLike[str]) -> tuple[Template, ...]:
             try:
                 found.update(dict.fromkeys(parse_templates([text])))
             except BadTemplate as error:
-                raise BadTemplate(f"{os.fspath(path)}:{number}: {error}") from None
+                raise error.at(file=os.fspath(path), line=number) from None
     return tuple(found)
 
 

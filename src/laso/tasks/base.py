@@ -24,13 +24,12 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from laso.data.columns import read_columns
+from laso.data import read_columns
 from laso.engine.layout import Array, Corpus
 from laso.engine.model import make_corpus
 from laso.engine.problem import CompiledProblem
-from laso.errors import BadData, BadModel
+from laso.errors import BadData, BadModel, listed, quoted
 from laso.features.encoder import packed_strings, unpacked_strings
-from laso.features.inputs import short
 from laso.queues import MakeQueue, beam
 from laso.tasks.vocabulary import Vocabulary
 from laso.training import Rule
@@ -201,7 +200,7 @@ class Task:
     def read_inputs(self, X: Any) -> Any:
         """Return the inputs of what the user passed to ``predict``."""
         if X is None or isinstance(X, (str, bytes)) or not isinstance(X, Iterable):
-            raise BadData(f"found {short(X)} for X, expected a list of inputs")
+            raise BadData(f"found {quoted(X)} for X, expected a list of inputs")
         return list(X)
 
     def take(self, inputs: Any, chosen: Sequence[int]) -> Any:
@@ -249,8 +248,9 @@ class Task:
             if isinstance(each, str) or each is None:
                 if each not in numbers:
                     raise BadData(
-                        f"sentence {example + 1}: found the label {short(each)}, which training "
-                        f"has not seen; expected one of {', '.join(self.classes)}"
+                        f"found the label {quoted(each)}, which training has not seen; expected "
+                        f"one of {listed(self.classes)}",
+                        sentence=example + 1,
                     )
                 found.append(numbers[each])
             else:
@@ -315,7 +315,7 @@ class Task:
         """Take over what ``pack`` returned, from a file that may hold anything."""
         labels = header["labels"]
         if not isinstance(labels, list) or not all(isinstance(each, str) for each in labels):
-            raise BadModel(f"found {short(labels)}, expected a list of labels")
+            raise BadModel(f"found {quoted(labels)}, expected a list of labels")
         if self.labels is None:
             self.labels_ = tuple(labels)
         elif list(self.labels) != labels:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from laso.data.table import position
 from laso.engine.layout import Array
 from laso.errors import BadData
-from laso.features.inputs import place
 
 
 @dataclass(frozen=True)
@@ -129,14 +129,14 @@ def check_labels(rules: Constraints, labels: Sequence[str], gold: Array, starts:
         i = int(np.argmax(bad))
         after = labels[before[i]] if before[i] >= 0 else "the beginning"
         raise BadData(
-            f"{place(lengths, i)}: found the label {labels[gold[i]]} after {after}, "
-            "which the constraints forbid"
+            f"found the label {labels[gold[i]]} after {after}, which the constraints forbid",
+            **position(lengths, i),
         )
     lasts = starts[1:][lengths > 0] - 1
     bad_ends = (gold[lasts] >= 0) & (rules.end[gold[lasts]] == 0)
     if bad_ends.any():
         i = int(lasts[np.argmax(bad_ends)])
         raise BadData(
-            f"{place(lengths, i)}: found the label {labels[gold[i]]} at the end, "
-            "which the constraints forbid"
+            f"found the label {labels[gold[i]]} at the end, which the constraints forbid",
+            **position(lengths, i),
         )

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from laso.data.table import Column, Columns, Data, Factor, Features
 from laso.engine.hashing import mix
 from laso.engine.layout import Array, Corpus
 from laso.errors import BadData, BadModel
@@ -20,16 +21,7 @@ from laso.features.encoder import (
     packed_strings,
     unpacked_strings,
 )
-from laso.features.inputs import (
-    Column,
-    Columns,
-    Data,
-    Factor,
-    Features,
-    labels_of,
-    read_input,
-    string_keys,
-)
+from laso.features.inputs import labels_of, read_input, string_keys
 from laso.features.templates import BIAS, LABEL, Template, parse_templates
 from laso.tasks.base import Task
 from laso.tasks.feature_names import Namer

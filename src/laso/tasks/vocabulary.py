@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from laso.engine.layout import Array
-from laso.errors import BadData
-from laso.features.inputs import short
+from laso.errors import BadData, quoted
 
 UNKNOWN = -1
 """The number of a string that training never saw."""
@@ -35,8 +34,9 @@ class Vocabulary:
         for i, row in enumerate(tuples):
             if len(row) != len(self.columns):
                 raise BadData(
-                    f"sentence {example + 1}, token {i + 1}: found {len(row)} columns, expected "
-                    f"{len(self.columns)}"
+                    f"found {len(row)} columns, expected {len(self.columns)}",
+                    sentence=example + 1,
+                    token=i + 1,
                 )
         table = np.zeros((len(tuples), len(self.columns)), np.int32)
         for j, known in enumerate(self.columns):
@@ -52,6 +52,7 @@ class Vocabulary:
         if isinstance(value, (int, np.integer)) and -(1 << 31) <= value < 1 << 31:
             return int(value)
         raise BadData(
-            f"sentence {example + 1}, token {i + 1}: found {short(value)}, expected a string or "
-            "an integer of 32 bits"
+            f"found {quoted(value)}, expected a string or an integer of 32 bits",
+            sentence=example + 1,
+            token=i + 1,
         )

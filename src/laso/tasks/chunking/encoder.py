@@ -8,10 +8,11 @@ from functools import cached_property
 
 import numpy as np
 
+from laso.data.table import Data, Features
 from laso.engine.layout import Array, Corpus
 from laso.errors import BadData, BadTemplate
 from laso.features.encoder import ColumnEncoder
-from laso.features.inputs import Data, Features, mixed, string_keys
+from laso.features.inputs import mixed, string_keys
 from laso.features.schemes import OUTSIDE
 from laso.features.templates import ENDS, LABEL, LENGTH, Atom, Template
 from laso.tasks.chunking import problem as chunking

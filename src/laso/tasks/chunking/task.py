@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from laso.data.table import Data, Factor, Features, locating, position
 from laso.engine.hashing import mix
 from laso.engine.layout import Array
-from laso.errors import BadData, BadModel
+from laso.errors import BadData, BadModel, listed, quoted
 from laso.features.encoder import ColumnEncoder
-from laso.features.inputs import Data, Factor, Features, place, string_keys
+from laso.features.inputs import string_keys
 from laso.features.schemes import (
     MAYBE,
     SCHEMES,
@@ -104,10 +105,11 @@ class ChunkingTask(SequenceTask):
         data, tags = super().read(X, y)
         if isinstance(data, Features):
             raise BadData("found tokens with features of their own, expected words or columns")
-        if not isinstance(tags, Factor) and None in tags:
-            spans, words, scheme = read_partly(tags, data.lengths)
-            return data, Tagged(spans, scheme, words)
-        return data, Tagged(*read_tags(tags, data.lengths))
+        with locating(data):
+            if not isinstance(tags, Factor) and None in tags:
+                spans, words, scheme = read_partly(tags, data.lengths)
+                return data, Tagged(spans, scheme, words)
+            return data, Tagged(*read_tags(tags, data.lengths))
 
     def labels_in(self, data: Data, outputs: Tagged) -> list[str]:
         """Return the types of the chunks."""
@@ -166,8 +168,9 @@ class ChunkingTask(SequenceTask):
             if name not in encoder.labels:
                 at = spans.starts[np.argmax(spans.types == spans.names.index(name))]
                 raise BadData(
-                    f"{place(data.lengths, at)}: found the chunk type {name!r}, which training "
-                    f"has not seen; expected one of {', '.join(encoder.labels)}"
+                    f"found the chunk type {quoted(name)}, which training has not seen; expected "
+                    f"one of {listed(encoder.labels)}",
+                    **position(data.lengths, at),
                 )
         n_labels = len(encoder.labels)
         numbers = np.array([*map(encoder.labels.index, spans.names), -1], np.int64)
@@ -175,8 +178,9 @@ class ChunkingTask(SequenceTask):
         if (spans.lengths > most).any():
             long = int(np.argmax(spans.lengths - most))
             raise BadData(
-                f"{place(data.lengths, spans.starts[long])}: found a chunk of "
-                f"{spans.lengths[long]} words, expected at most max_chunk_length={most[long]}"
+                f"found a chunk of {spans.lengths[long]} words, expected at most "
+                f"max_chunk_length={most[long]}",
+                **position(data.lengths, spans.starts[long]),
             )
         gold = np.full(int(data.lengths.sum()), -1, np.int64)
         gold[spans.starts] = chunk_code(spans.lengths, numbers[spans.types], n_labels)

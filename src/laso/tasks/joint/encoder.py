@@ -17,10 +17,11 @@ from functools import cached_property
 
 import numpy as np
 
+from laso.data.table import Data, Features, position
 from laso.engine.layout import Array, Corpus
 from laso.errors import BadData, BadTemplate
 from laso.features.encoder import ColumnEncoder
-from laso.features.inputs import Data, Features, place, string_keys
+from laso.features.inputs import string_keys
 from laso.features.templates import LABEL, Atom, Template
 from laso.tasks.constraints import Constraints, check_labels
 from laso.tasks.joint.problem import N_OTHERS, JointTemplate, Layers, Pair, make_spec
@@ -216,8 +217,8 @@ class JointEncoder(ColumnEncoder):
                 good = self.within[layer].good_sets(own[inside])
                 if good is None:
                     raise BadData(
-                        f"sentence {i + 1}: no labels of {layer} between those known keep the "
-                        "constraints"
+                        f"no labels of {layer} between those known keep the constraints",
+                        sentence=i + 1,
                     )
                 flags[inside] = good
             layers.append(flags)
@@ -232,8 +233,9 @@ class JointEncoder(ColumnEncoder):
         if self.layers.pairs and len(gold[0]) and gold.min() < 0:
             i = int(np.argmin(gold.min(axis=0)))
             raise BadData(
-                f"{place(lengths, i)}: found None, expected a label of each layer, for there are "
-                "constraints between layers"
+                "found None, expected a label of each layer, for there are constraints between "
+                "layers",
+                **position(lengths, i),
             )
         for first, second, flags in self.layers.pairs:
             bad = flags[gold[first], gold[second]] == 0
@@ -244,5 +246,5 @@ class JointEncoder(ColumnEncoder):
                     for number, layer in ((n, self.order[n]) for n in (first, second))
                 )
                 raise BadData(
-                    f"{place(lengths, i)}: found {a} with {b}, which the constraints forbid"
+                    f"found {a} with {b}, which the constraints forbid", **position(lengths, i)
                 )

@@ -5,25 +5,18 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations, pairwise, product
 from typing import Any
 
 import numpy as np
 
+from laso.data.table import Column, Columns, Data, Features, position
 from laso.engine.hashing import mix
 from laso.engine.layout import Array
-from laso.errors import BadData, BadModel
+from laso.errors import BadData, BadModel, quoted
 from laso.features.encoder import ColumnEncoder, distinct_labels, label_numbers
-from laso.features.inputs import (
-    Column,
-    Columns,
-    Data,
-    Features,
-    labels_of,
-    place,
-    read_input,
-    string_keys,
-)
+from laso.features.inputs import labels_of, read_input, string_keys
 from laso.features.templates import BIAS, LABEL, LENGTH, Template
 from laso.queues import MakeQueue, beam
 from laso.tasks.base import Ambiguity, Step, check_parameters
@@ -162,15 +155,15 @@ class JointTask(SequenceTask):
         for i, token in enumerate(tokens):
             if not isinstance(token, (tuple, list)) or len(token) != n:
                 raise BadData(
-                    f"{place(data.lengths, i)}: found {token!r}, expected {n} labels: "
-                    f"{', '.join(self.layers)}"
+                    f"found {quoted(token)}, expected {n} labels: {', '.join(self.layers)}",
+                    **position(data.lengths, i),
                 )
         return self._unlabelled(data), [list(column) for column in zip(*tokens, strict=True)]
 
     def split(self, data: Columns) -> tuple[Columns, list[Column]]:
         """Return the input columns, and one column of labels for each layer."""
         n = len(self.layers)
-        return Columns(data.lengths, data.columns[:-n]), data.columns[-n:]
+        return replace(data, columns=data.columns[:-n]), data.columns[-n:]
 
     def labels_in(self, data: Data, outputs: list[Column]) -> list[str]:
         """Return the labels of all layers, each with the name of its layer."""

@@ -7,10 +7,11 @@ from functools import cached_property
 
 import numpy as np
 
+from laso.data.table import Data, Features
 from laso.engine.layout import Array, Corpus
 from laso.errors import BadData
 from laso.features.encoder import MOST_FEATURES, ColumnEncoder
-from laso.features.inputs import Data, Features, string_keys
+from laso.features.inputs import string_keys
 from laso.features.templates import LABEL
 from laso.features.windows import LABEL_ATOM, Program
 from laso.tasks.constraints import Constraints, check_labels
@@ -111,8 +112,8 @@ class TaggingEncoder(ColumnEncoder):
         for length in np.unique(lengths).tolist():
             if not self.constraints.possible(length):
                 raise BadData(
-                    f"sentence {int(np.argmax(lengths == length)) + 1}: no {length} labels in a "
-                    "row keep the constraints"
+                    f"no {length} labels in a row keep the constraints",
+                    sentence=int(np.argmax(lengths == length)) + 1,
                 )
 
     def _outputs(self, gold: Array, starts: Array) -> tuple[Array, Array | None]:
@@ -128,9 +129,7 @@ class TaggingEncoder(ColumnEncoder):
             inside = slice(starts[i], starts[i + 1])
             good = self.constraints.good_sets(gold[inside])
             if good is None:
-                raise BadData(
-                    f"sentence {i + 1}: no labels between those known keep the constraints"
-                )
+                raise BadData("no labels between those known keep the constraints", sentence=i + 1)
             for j in np.flatnonzero(gold[inside] < 0).tolist():
                 if not good[j].all():
                     number = sets.setdefault(good[j].tobytes(), len(sets))

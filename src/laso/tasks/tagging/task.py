@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from laso.data.table import Column, Data
 from laso.engine.layout import Array, Corpus
 from laso.engine.problem import CompiledProblem
 from laso.features.encoder import ColumnEncoder, label_numbers
-from laso.features.inputs import Column, Data
 from laso.features.templates import Template, default_templates
 from laso.metrics import accuracy, chunk_scores
 from laso.tasks.base import Ambiguity, Step, check_parameters

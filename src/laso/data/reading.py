@@ -1,0 +1,177 @@
+"""The one reader of files: sentences of every format, one by one or as a whole table."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from laso.data.columns import Block, no_token, read_blocks
+from laso.data.formats import CONLLU, KINDS, LABELS, WORDS, Format
+from laso.data.lines import Source, name_of, numbered_lines
+from laso.data.tokenizer import sentences
+from laso.errors import BadData, listed, quoted
+
+if TYPE_CHECKING:
+    from laso.data.table import Columns
+
+_NO_WORD = re.compile(r"\d+[-.]\d+\t")  # a multiword token or an empty node
+
+
+def read(source: Source, *, format: Format | str = "columns") -> Iterator[Block]:  # noqa: A002
+    """Yield the sentences of a file as they are read.
+
+    Parameters
+    ----------
+    source : path or open file
+        The text must be UTF-8.
+    format : Format or str, default="columns"
+        The format, or the name of one: "columns", "conllu", "jsonl" or "text".
+
+    Yields
+    ------
+    Block
+        A sentence: ``tokens``, the ``line_numbers`` of the tokens, the ``names`` of the columns,
+        and the file's name as ``source``. A block without tokens has comments only.
+
+    Examples
+    --------
+    >>> import io
+    >>> for sentence in read(io.StringIO("The DT\\ncat NN\\n")):
+    ...     print(sentence.tokens, sentence.line_numbers)
+    [('The', 'DT'), ('cat', 'NN')] [1, 2]
+    """
+    form = _form(format)
+    return READERS[form.kind](source, form)
+
+
+def read_table(source: Source, *, format: Format | str = "columns") -> Columns:  # noqa: A002
+    """Read all sentences of a file into columns with positions.
+
+    Plain column files (UTF-8, one separator between columns, no comments) are parsed as a whole,
+    which is several times faster; ``read`` reads all others. The result and the errors are the
+    same.
+    """
+    from laso.data.plain import plain_columns
+    from laso.data.table import table_of
+
+    form = _form(format)
+    name = name_of(source)
+    if form.kind == "columns" and not isinstance(source, io.TextIOBase):
+        data = _bytes_of(source)
+        columns = plain_columns(data, form, name)
+        if columns is not None:
+            return columns
+        source = io.BytesIO(data)
+        source.name = name
+    table = table_of(list(read(source, format=form)))
+    if not len(table):
+        raise no_token(name)
+    return table
+
+
+def _form(given: Format | str) -> Format:
+    form = Format(given) if isinstance(given, str) else given
+    if form.kind not in KINDS:
+        raise ValueError(f"format must be one of {', '.join(KINDS)}, found {form.kind!r}")
+    return form
+
+
+def _bytes_of(source: Source) -> bytes:
+    if isinstance(source, (str, os.PathLike)):
+        return Path(source).read_bytes()
+    data = source.read()
+    return data if isinstance(data, bytes) else data.encode("utf-8")
+
+
+# --------------------------------------------------------------------------- formats
+
+
+def _read_columns(source: Source, form: Format) -> Iterator[Block]:
+    n = len(form.names) or None
+    for block in read_blocks(source, columns=n, separator=form.separator, comment=form.comment):
+        block.names = form.names or block.names
+        yield block
+
+
+def _read_conllu(source: Source, form: Format) -> Iterator[Block]:
+    read = read_blocks(
+        source,
+        columns=len(CONLLU),
+        separator="\t",
+        comment="#",
+        skip=lambda line: _NO_WORD.match(line) is not None,
+    )
+    for block in read:
+        block.names = CONLLU
+        yield block
+
+
+def _read_jsonl(source: Source, form: Format) -> Iterator[Block]:
+    name = name_of(source)
+    for number, line in numbered_lines(source):
+        if line.strip():
+            try:
+                fields = _object(line)
+                columns = _columns(fields)
+            except BadData as error:
+                raise error.at(file=name, line=number) from None
+            tokens = list(zip(*columns.values(), strict=True))
+            numbers = [number] * len(tokens)
+            yield Block(tokens, numbers, {number: line}, tuple(columns), fields, name)
+
+
+def _read_text(source: Source, form: Format) -> Iterator[Block]:
+    name = name_of(source)
+    for number, line in numbered_lines(source):
+        for words in sentences(line):
+            tokens = [(word,) for word in words]
+            yield Block(tokens, [number] * len(tokens), {number: line}, WORDS[:1], source=name)
+
+
+READERS: dict[str, Callable[[Source, Format], Iterator[Block]]] = {
+    "columns": _read_columns,
+    "conllu": _read_conllu,
+    "jsonl": _read_jsonl,
+    "text": _read_text,
+}
+
+
+def _object(line: str) -> dict[str, Any]:
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise BadData(f"found {quoted(line)}, expected a JSON object ({error})") from None
+    if not isinstance(fields, dict):
+        raise BadData(f"found {quoted(line)}, expected a JSON object")
+    return fields
+
+
+def _columns(fields: dict[str, Any]) -> dict[str, list[Any]]:
+    """Return the columns of a JSON object: its tokens, and all lists of the same length."""
+    name = next((name for name in WORDS if name in fields), None)
+    words: Any
+    if name is not None:
+        words = fields[name]
+    elif isinstance(fields.get("text"), str):
+        name = WORDS[0]
+        words = [token for sentence in sentences(fields["text"]) for token in sentence]
+    else:
+        raise BadData(
+            f"found the keys {listed(fields) or 'of nothing'}, expected {' or '.join(WORDS)} or "
+            "text"
+        )
+    if not isinstance(words, list):
+        raise BadData(f"found {quoted(words)} for {name}, expected a list")
+    columns = {name: [tuple(w) if isinstance(w, list) else w for w in words]}
+    for key, value in fields.items():
+        if key != name and isinstance(value, list) and len(value) == len(words):
+            columns[key] = [tuple(w) if isinstance(w, list) else w for w in value]
+        elif key in LABELS:
+            found = f"a list of {len(value)}" if isinstance(value, list) else quoted(value)
+            raise BadData(f"found {found} for {key}, expected a list of {len(words)}")
+    return columns

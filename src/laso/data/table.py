@@ -1,0 +1,243 @@
+"""Sentences as arrays: columns of values, or features of tokens, with their positions in a file."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import chain, count
+from operator import itemgetter
+from typing import Any, TypeAlias, TypedDict
+
+import numpy as np
+
+from laso.data.columns import Block
+from laso.errors import BadData, InputError, listed
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A column whose values are coded as integers: ``values[codes[i]]`` is that of token i."""
+
+    codes: Array  # int32
+    values: list[str]  # the distinct values, in the order of their first occurrence
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def take(self, tokens: Array) -> Factor:
+        """Return the column of some tokens; values that no longer occur are removed."""
+        codes = self.codes[tokens]
+        used, first = np.unique(codes, return_index=True)
+        used = used[np.argsort(first)]
+        new = np.zeros(len(self.values), np.int32)
+        new[used] = np.arange(len(used))
+        return Factor(new[codes], [self.values[i] for i in used.tolist()])
+
+
+Column: TypeAlias = Sequence[Any] | Factor
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Sentences whose tokens have columns, such as a word and its tag.
+
+    Parameters
+    ----------
+    lengths : array of int64
+        The number of tokens of each sentence.
+    columns : list of columns
+        Each has a value for every token, sentence after sentence.
+    source : str, optional
+        The name of the file.
+    lines : array of int32, optional
+        The number of each token's line in the file, counted from 1.
+    """
+
+    lengths: Array
+    columns: list[Column]
+    source: str | None = None
+    lines: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def split(self) -> tuple[Columns, Column]:
+        """Return the sentences without their last column, and that column."""
+        return replace(self, columns=self.columns[:-1]), self.columns[-1]
+
+    def take(self, order: Sequence[int] | Array) -> Columns:
+        """Return some of the sentences, given by their indices, in that order."""
+        chosen = np.asarray(order, np.int64)
+        tokens = tokens_of(self.lengths, chosen)
+        return Columns(
+            self.lengths[chosen],
+            [_taken(column, tokens) for column in self.columns],
+            self.source,
+            None if self.lines is None else self.lines[tokens],
+        )
+
+
+@dataclass(frozen=True)
+class Features:
+    """Sentences whose tokens have feature lists, as python-crfsuite takes them, or matrix rows.
+
+    Parameters
+    ----------
+    lengths : array of int64
+        The number of tokens of each sentence.
+    counts : array of int64
+        The number of features of each token.
+    keys : array of int64
+        The hashed features, token after token.
+    values : array of float32, optional
+        The value of each feature; None if all values are 1.
+    width : int, default=-1
+        The number of columns of the matrices; -1 for feature names.
+    names : sequence of str, optional
+        The distinct feature names.
+    """
+
+    lengths: Array
+    counts: Array
+    keys: Array
+    values: Array | None
+    width: int = -1
+    names: Sequence[str] = ()
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def take(self, order: Sequence[int] | Array) -> Features:
+        """Return some of the sentences, given by their indices, in that order; all names stay."""
+        chosen = np.asarray(order, np.int64)
+        tokens = tokens_of(self.lengths, chosen)
+        features = tokens_of(self.counts, tokens)
+        return replace(
+            self,
+            lengths=self.lengths[chosen],
+            counts=self.counts[tokens],
+            keys=self.keys[features],
+            values=None if self.values is None else self.values[features],
+        )
+
+
+Data: TypeAlias = Columns | Features
+
+
+def tokens_of(lengths: Array, chosen: Array) -> Array:
+    """Return the indices of all tokens of the chosen sentences, given the sentences' lengths."""
+    some = lengths[chosen]
+    before = np.cumsum(some) - some
+    starts = (np.cumsum(lengths) - lengths)[chosen]
+    return np.asarray(np.repeat(starts - before, some) + np.arange(int(some.sum())))
+
+
+def _taken(column: Column, tokens: Array) -> Column:
+    if isinstance(column, Factor):
+        return column.take(tokens)
+    return [column[i] for i in tokens.tolist()]
+
+
+# --------------------------------------------------------------------------- from tokens to columns
+
+
+def numbered(values: Sequence[Any]) -> tuple[Array, list[Any]]:
+    """Return integer codes for values, and the distinct values in the order of their codes."""
+    number: defaultdict[Any, int] = defaultdict(count().__next__)
+    codes = np.fromiter(map(number.__getitem__, values), np.int32, len(values))
+    return codes, list(number)
+
+
+def columns_of(tokens: Sequence[tuple[Any, ...]], width: int) -> list[Column]:
+    """Return the columns of tokens of ``width`` columns each; columns of strings are factors."""
+    try:
+        codes, distinct = numbered(tokens)
+    except TypeError:  # values that cannot be hashed, so not only strings
+        codes, distinct = np.arange(len(tokens), dtype=np.int32), list(tokens)
+    columns: list[Column] = []
+    for j in range(width):
+        values = list(map(itemgetter(j), distinct))
+        if set(map(type, values)) <= {str}:
+            numbers, names = numbered(values)
+            columns.append(Factor(numbers[codes], names))
+        else:
+            columns.append(list(map(itemgetter(j), tokens)))
+    return columns
+
+
+def table_of(blocks: Sequence[Block]) -> Columns:
+    """Return the sentences of one file as columns with their positions."""
+    full = [block for block in blocks if block.tokens]
+    for block in full:
+        if block.names != full[0].names:
+            raise BadData(
+                f"found the columns {listed(block.names)}, expected {listed(full[0].names)} as in "
+                f"line {full[0].line_numbers[0]}",
+                file=block.source,
+                line=block.line_numbers[0],
+            )
+    lengths = np.fromiter((len(block.tokens) for block in full), np.int64, len(full))
+    n = int(lengths.sum())
+    lines = np.fromiter(chain.from_iterable(b.line_numbers for b in full), np.int32, n)
+    tokens = list(chain.from_iterable(block.tokens for block in full))
+    columns = columns_of(tokens, len(tokens[0]) if tokens else 0)
+    return Columns(lengths, columns, full[0].source if full else None, lines)
+
+
+# --------------------------------------------------------------------------- positions
+
+
+class Position(TypedDict):
+    """The position fields of an error about a token, counted from 1."""
+
+    sentence: int
+    token: int
+
+
+def position(lengths: Array, token: int) -> Position:
+    """Return the position fields of an error about a token, given its index among all tokens.
+
+    >>> position(np.array([2, 3]), 3)
+    {'sentence': 2, 'token': 2}
+    """
+    ends = np.cumsum(lengths)
+    sentence = int(np.searchsorted(ends, token, side="right"))
+    first = int(ends[sentence] - lengths[sentence])
+    return {"sentence": sentence + 1, "token": int(token) - first + 1}
+
+
+def located(
+    error: InputError, data: Data | Sequence[Any], *, name: str | None = None
+) -> InputError:
+    """Return an error about a sentence of the data with the file and the line of that sentence.
+
+    ``data`` are columns or blocks. An error that already has a line, that is not about a sentence,
+    or whose ``file`` is not ``name`` stays as it is; so do errors about data from no file.
+    """
+    if error.line is not None or error.sentence is None or error.file != name:
+        return error
+    i, j = error.sentence - 1, (error.token or 1) - 1
+    if isinstance(data, Columns):
+        if data.lines is None:
+            return error
+        return error.at(file=data.source, line=int(data.lines[int(data.lengths[:i].sum()) + j]))
+    block = None if isinstance(data, Features) else data[i]
+    if not isinstance(block, Block):
+        return error
+    return error.at(file=block.source, line=block.line_numbers[j])
+
+
+@contextmanager
+def locating(data: Data | Sequence[Any], *, name: str | None = None) -> Iterator[None]:
+    """Errors raised inside about a sentence of the data name its file and line."""
+    try:
+        yield
+    except InputError as error:
+        found = located(error, data, name=name)
+        if found is error:
+            raise
+        raise found from None
