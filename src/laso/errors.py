@@ -33,3 +33,7 @@ class BadTemplate(LasoError):
 
 class BadModel(LasoError):
     """A model file is damaged, cut short, or none of this library's."""
+
+
+class BadProblem(LasoError):
+    """A method of a compiled problem breaks the promise of its ``limits``; the message names it."""

@@ -1,7 +1,7 @@
 """Queue, update and strategy of the reference engine as options of the compiled one.
 
-One vocabulary serves both engines: ``beam(5)``, ``alma(alpha=0.9)``, ``early`` mean the same in
-each, and what the compiled engine does not offer is refused here.
+Both engines take the same values: ``beam(5)``, ``alma(alpha=0.9)``, ``early``. A value that the
+compiled engine does not support is an error here.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ STRATEGIES: list[Any] = [laso, early, standard, max_violation]
 def options_for(
     problem: type[CompiledProblem], queue: MakeQueue, update: Rule, strategy: Strategy = laso
 ) -> Options:
-    """The options that make the compiled engine do what the reference engine does with these."""
+    """Return the options of the compiled engine that are equal to queue, update and strategy."""
     kind, keyed, width = _queue(problem, queue)
     if strategy not in STRATEGIES:
         raise ValueError(f"the compiled engine has no strategy {strategy!r}")
@@ -50,7 +50,7 @@ def options_for(
         kind=kind,
         keyed=keyed,
         width=width,
-        update=at.PERCEPTRON,
+        update=int(at.PERCEPTRON),
         weighting=WEIGHTINGS.index(weighting),
         strategy=STRATEGIES.index(strategy),
         normalize_always=0,
@@ -64,7 +64,7 @@ def options_for(
         if update.p != 2.0:
             raise ValueError(f"the compiled engine has ALMA for p = 2 only, found p = {update.p}")
         return options._replace(
-            update=at.ALMA,
+            update=int(at.ALMA),
             alpha=float(update.alpha),
             b=float(update.b),
             c=float(update.C),
@@ -73,7 +73,7 @@ def options_for(
         )
     if isinstance(update, PassiveAggressive):
         return options._replace(
-            update=at.PASSIVE_AGGRESSIVE, c=float(update.C), margin=float(update.margin)
+            update=int(at.PASSIVE_AGGRESSIVE), c=float(update.C), margin=float(update.margin)
         )
     if isinstance(update, Perceptron):
         return options._replace(margin=float(update.margin))
@@ -81,7 +81,7 @@ def options_for(
 
 
 def is_exact(queue: MakeQueue) -> bool:
-    """Whether a queue is ``exact()``, which has a machine of its own (see ``ExactMachine``)."""
+    """Return whether a queue is ``exact()``, which has an engine of its own (``ExactMachine``)."""
     return (
         isinstance(queue, partial)
         and queue.func is Beam
@@ -93,14 +93,14 @@ def _queue(problem: type[CompiledProblem], queue: MakeQueue) -> tuple[int, int, 
     if isinstance(queue, partial):
         given: dict[str, Any] = queue.keywords
         if queue.func is Ranking and given["by"] is total_score and given["limit"] is not None:
-            return at.RANKED, 0, given["limit"]
+            return int(at.RANKED), 0, given["limit"]
         if queue.func is Beam and given["width"] and not given.get("uphill"):
             if given["key"] is depth:
-                return at.ROUNDS, 0, given["width"]
+                return int(at.ROUNDS), 0, given["width"]
             if given["key"] is own_key:
                 if problem.key is CompiledProblem.key:
                     raise ValueError(f"{problem.__name__} has no key to group a beam by")
-                return at.ROUNDS, 1, given["width"]
+                return int(at.ROUNDS), 1, given["width"]
     raise ValueError(
         "the compiled engine has the queues greedy(), beam(n), beam(n, key=own_key), "
         f"bounded_best_first(n) and exact() without a signature, found {queue!r}"

@@ -22,7 +22,7 @@ from laso.errors import BadData, BadTemplate
 from laso.features.encode import Encoder
 from laso.features.inputs import Data, Features, place, string_keys
 from laso.features.templates import LABEL, Atom, Template
-from laso.tasks.joint import N_OTHERS, JointTemplate, Layers, Pair, make_spec
+from laso.tasks.joint import N_FACTOR_GROUPS, JointTemplate, Layers, Pair, make_spec
 from laso.tasks.tagging import Constraints
 
 BETWEEN = "="  # a layer and its label, in the names of a row's labels
@@ -199,7 +199,7 @@ class JointEncoder(Encoder):
 
     def found(self, steps: Array) -> dict[str, list[str]]:
         """The labels in each layer of operators."""
-        codes = self.layers.unpacked(steps, int(self.spec()[N_OTHERS]))
+        codes = self.layers.unpacked(steps, int(self.spec()[N_FACTOR_GROUPS]))
         return {
             layer: np.array(labels, dtype=object)[code].tolist()
             for (layer, labels), code in zip(self.of_layer.items(), codes, strict=True)
