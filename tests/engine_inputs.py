@@ -14,7 +14,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from laso.engine.hashing import mix
-from laso.engine.layout import CELLS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS, Corpus
+from laso.engine.layout import BLOCKS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS, Corpus
 from laso.engine.problem import CompiledProblem
 from laso.features.windows import LABEL_ATOM
 from laso.tasks.clustering.problem import Clustering
@@ -45,7 +45,7 @@ class Segmenting(CompiledProblem):
         out[STATE_SIZE] = 2
         out[MAX_GROUPS] = LONGEST
         out[MAX_FEATURES] = 2
-        out[CELLS] = LONGEST * n
+        out[BLOCKS] = LONGEST * n
         out[STEPS] = n
 
     @staticmethod
@@ -61,16 +61,16 @@ class Segmenting(CompiledProblem):
         return n
 
     @staticmethod
-    def cell(x, state, group):
+    def block(x, state, group):
         return LONGEST * state[0] + group - 1
 
     @staticmethod
-    def part(x, cell, i):
-        return cell - 1 if i == 0 and cell % LONGEST > 0 else -1  # the segment one shorter
+    def sub_block(x, block, i):
+        return block - 1 if i == 0 and block % LONGEST > 0 else -1  # the segment one shorter
 
     @staticmethod
-    def shared(x, cell, out):
-        first, more = cell // LONGEST, cell % LONGEST
+    def block_features(x, block, out):
+        first, more = block // LONGEST, block % LONGEST
         out.keys[0] = mix(mix(1, more), x.items[first + more, 0])
         out.keys[1] = 7
         for i in range(more + 1):

@@ -89,7 +89,7 @@ def some_of_each(
 def tight(table: Table, run: Run, width: int) -> tuple[Table, Run]:
     """The smallest arrays that learning may begin with, so that all of them must grow."""
     n_labels, kind = table.v.shape[1], table.v.dtype
-    room = max(len(run.lists) + 1, 2 * width + 1)
+    room = max(len(run.agenda) + 1, 2 * width + 1)
     return (
         table._replace(
             slots=np.zeros((1, 2), np.int64),
@@ -104,7 +104,8 @@ def tight(table: Table, run: Run, width: int) -> tuple[Table, Run]:
             delta=run.delta[:1].copy(),
             values=run.values[:1].copy(),
             scratch=run.scratch[:, :room].copy(),
-            weights=run.weights[:, :room].copy(),
+            compared=run.compared[:, :room].copy(),
+            coefficients=run.coefficients[:, :room].copy(),
         ),
     )
 

@@ -341,7 +341,7 @@ def test_arrays_grow_and_keys_are_cut(corpus, weighting):
 @few(15)
 @given(CHUNKING.corpora, st.integers(0, 2**32 - 1))
 def test_a_wide_beam_finds_the_best_of_all_segmentations(corpus, seed):
-    """Scores from cells equal those of features one by one, and no segmentation scores higher."""
+    """Scores from blocks equal those of features one by one, and no segmentation scores higher."""
     problem = Reference(Chunking, 3)
     weights = random_weights(problem, corpus, seed)
     machine = Machine(Chunking, options_for(Chunking, beam(1000, key=own_key), perceptron()))
@@ -390,7 +390,7 @@ def table_of(weights: dict[Any, float]) -> Any:
 
 
 def test_sums_of_a_learner_are_kept_up_to_date():
-    """After each update the cells are summed anew: the score answered is that of the weights."""
+    """After each update the blocks are summed anew: the score answered is that of the weights."""
     chunks: list[Segmentation] = [
         [(2, 0), (1, 2), (2, 1)],
         [(1, 1), (3, 0)],
@@ -426,14 +426,14 @@ def test_limits_hold_for_a_sentence_shorter_than_the_limit_and_for_an_empty_one(
         x = input_of(corpus, 0)
         limits = np.zeros(5, np.int64)
         Chunking.limits(x, limits)
-        cells = {
-            int(Chunking.cell(x, np.array([start, 0], np.int32), length))
+        blocks = {
+            int(Chunking.block(x, np.array([start, 0], np.int32), length))
             for start in range(len(sentence))
             for length in range(1, len(sentence) - start + 1)
         }
-        assert len(cells) == len(sentence) * (len(sentence) + 1) // 2
-        assert max(cells, default=0) < max(1, limits[at.CELLS])
-        for cell in cells:
-            parts = [int(Chunking.part(x, cell, i)) for i in range(3)]
+        assert len(blocks) == len(sentence) * (len(sentence) + 1) // 2
+        assert max(blocks, default=0) < max(1, limits[at.BLOCKS])
+        for block in blocks:
+            parts = [int(Chunking.sub_block(x, block, i)) for i in range(3)]
             assert parts.index(-1) >= 1
-            assert all(0 <= part < cell for part in parts[: parts.index(-1)])
+            assert all(0 <= part < block for part in parts[: parts.index(-1)])

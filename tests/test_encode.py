@@ -300,7 +300,7 @@ def keys_at(corpus, i, position, history):
         if k + 1 < len(state):
             state[k + 1] = label
     out = Out(np.zeros(2 * limits[2], np.int64), np.ones(2 * limits[2]))
-    n = Tagging.shared(x, position, out)
+    n = Tagging.block_features(x, position, out)
     n += Tagging.features(x, state, 0, Out(out.keys[n:], out.values[n:]))
     return out.keys[:n].tolist()
 
@@ -423,7 +423,7 @@ def test_features_of_their_own_reach_the_engine_with_their_values():
     for (i, position), own in zip([(0, 0), (0, 1), (1, 0)], expected, strict=True):
         x = input_of(corpus, i)
         out = Out(np.full(9, 7, np.int64), np.full(9, 7.0))
-        n = WeightedTagging.shared(x, position, out)
+        n = WeightedTagging.block_features(x, position, out)
         found = sorted(zip(out.keys[:n].tolist(), out.values[:n].tolist(), strict=True))
         assert found == sorted([*as_keys(own), (key_of("bias"), 1.0)])
         more = Out(out.keys[n:], out.values[n:])

@@ -28,14 +28,14 @@ from laso.engine.problem import REQUIRED, CompiledProblem
 from tests.engine_inputs import Segmenting, corpus_of
 
 TINY = """
-from laso.engine.layout import CELLS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS
+from laso.engine.layout import BLOCKS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS
 from laso.engine.problem import CompiledProblem
 from tiny_helpers import longest
 
 class {name}(CompiledProblem):
     @staticmethod
     def limits(x, out):
-        out[STATE_SIZE] = out[MAX_GROUPS] = out[MAX_FEATURES] = out[CELLS] = 1
+        out[STATE_SIZE] = out[MAX_GROUPS] = out[MAX_FEATURES] = out[BLOCKS] = 1
         out[STEPS] = longest(x.items.shape[0])
 
     @staticmethod

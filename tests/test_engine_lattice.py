@@ -21,7 +21,7 @@ from laso.engine.compile import compiled
 from laso.engine.costs import with_costs
 from laso.engine.exact import ExactMachine
 from laso.engine.hashing import mix
-from laso.engine.layout import CELLS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS, Corpus
+from laso.engine.layout import BLOCKS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS, Corpus
 from laso.engine.machine import all_of, as_names, averaged, grown_table, new_table, placed
 from laso.engine.passes import Plan, Training
 from laso.engine.problem import CompiledProblem
@@ -56,7 +56,7 @@ class Segments(CompiledProblem):
         out[STATE_SIZE] = 3
         out[MAX_GROUPS] = LONGEST
         out[MAX_FEATURES] = 4
-        out[CELLS] = LONGEST * x.items.shape[0]
+        out[BLOCKS] = LONGEST * x.items.shape[0]
         out[STEPS] = x.items.shape[0]
 
     @staticmethod
@@ -75,16 +75,16 @@ class Segments(CompiledProblem):
         return n
 
     @staticmethod
-    def cell(x, state, group):
+    def block(x, state, group):
         return LONGEST * state[0] + group - 1 if group != 2 else -1
 
     @staticmethod
-    def part(x, cell, i):
-        return cell - 1 - i if i < cell % LONGEST else -1  # all shorter segments
+    def sub_block(x, block, i):
+        return block - 1 - i if i < block % LONGEST else -1  # all shorter segments
 
     @staticmethod
-    def shared(x, cell, out):
-        first, more = cell // LONGEST, cell % LONGEST
+    def block_features(x, block, out):
+        first, more = block // LONGEST, block % LONGEST
         out.keys[0] = mix(1, x.items[first, 0])
         out.values[0] = 1.0
         out.keys[1] = mix(mix(2, more), x.items[first + more, 0])
@@ -999,14 +999,13 @@ def test_errors_say_what_is_wrong():
 
 
 def test_names_of_the_lattice_do_not_hide_those_of_the_kernels():
-    ours, theirs = vars(lattice), vars(kernels)
-    hidden = {
-        name
-        for name in {*ours} & {*theirs}
-        if not name.startswith("__") and ours[name] is not theirs[name]
-    }
-    assert hidden <= {"combine", "severity", "_"}
-    assert set(lattice.INLINE) <= set(ours)
+    meanings: dict[str, Any] = {}
+    for module in lattice.MODULES:
+        for name, meaning in vars(module).items():
+            if not name.startswith("__"):
+                assert meanings.setdefault(name, meaning) is meaning, name
+    for package in (kernels, lattice):
+        assert package.INLINED | {*package.ENTRY_POINTS} <= {*meanings}
     assert set(compiled(Tagging, exact=True).entries) == set(lattice.ENTRY_POINTS)
 
 

@@ -108,6 +108,10 @@ class BadModel(InputError):
     """A model file is damaged, truncated, or was not written by this library."""
 
 
+class BadProblem(LasoError):
+    """A method of a compiled problem breaks the promise of its ``limits``; the message names it."""
+
+
 def quoted(value: Any, *, limit: int = QUOTED) -> str:
     """Return the repr of a value for a message, truncated to ``limit`` characters."""
     # A string is cut first: the repr of a long one may be four times as long.

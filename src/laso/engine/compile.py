@@ -30,13 +30,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from laso.engine import lattice, native
+from laso.engine import hashing, kernels, lattice, layout, native
 from laso.engine.problem import NAMES, REQUIRED, CompiledProblem
 from laso.errors import LasoError
 
 log = logging.getLogger(__name__)
 
-ENTRIES = ("learn_many", "decode_many", "largest")
 KEEP_DAYS = 60
 KEEP_FOLDERS = 40
 
@@ -58,7 +57,12 @@ class Variant(NamedTuple):
     @property
     def entries(self) -> tuple[str, ...]:
         """The names of its entry points."""
-        return lattice.ENTRY_POINTS if self.exact else ENTRIES
+        return self.package.ENTRY_POINTS
+
+    @property
+    def package(self) -> types.ModuleType:
+        """The package that declares what makes up its compiled code."""
+        return lattice if self.exact else kernels
 
 
 PLAIN = Variant(full=False, exact=False, checked=False)
@@ -220,9 +224,10 @@ def fingerprint(problem: type[CompiledProblem], variant: Variant = PLAIN) -> str
     digest = hashlib.sha256()
     versions = importlib.metadata.version("numba"), np.__version__
     digest.update(repr((versions, _processor(), variant, problem.weighted)).encode())
-    names = ["compile", "hashing", "jit", "kernels", "layout", "native"]
-    for name in [*names, "lattice"] if variant.exact else names:
+    for name in ("compile", "jit", "native"):
         digest.update(Path(__file__).with_name(f"{name}.py").read_bytes())
+    for module in (hashing, layout, kernels, variant.package, *variant.package.MODULES):
+        digest.update(Path(module.__file__).read_bytes())
     seen: set[int] = set()
     for name in NAMES:
         _hash_function(getattr(problem, name), digest, seen)

@@ -1,10 +1,10 @@
-"""Drive the lattice: exact decoding, n-best lists, marginals, and learning with exact search.
+"""Drive exact search: decoding, n-best lists, marginals, and learning.
 
     machine = ExactMachine(Tagging)
-    training = machine.fit(corpus, Training(machine.new_table(n_labels)), Plan(epochs=10))
+    training = machine.fit(dataset, Training(machine.new_table(n_labels)), Plan(epochs=10))
     steps, ends, scores = machine.decode(test, all_of(test), training.best)
 
-With ``ExactMachine(Tagging, adagrad())`` the same climbs the conditional likelihood.
+With ``ExactMachine(Tagging, adagrad())`` the same maximises the conditional likelihood.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from laso.engine import lattice as la
 from laso.engine import layout as at
 from laso.engine.compile import Kernels, compiled
-from laso.engine.lattice import Ascent, Paths, Shares
-from laso.engine.layout import Array, Corpus, Options, Table
+from laso.engine.lattice import layout as la
+from laso.engine.lattice.layout import Ascent, Paths, Posteriors
+from laso.engine.layout import Array, Dataset, Options, WeightTable
 from laso.engine.likelihood import Callback, Climber, Score, climb, maximise
 from laso.engine.machine import Machine, longer, mapped, new_table, parts, sizes
 from laso.engine.options import options_for, own_key
@@ -48,7 +48,7 @@ class NBest:
     counts: Array  # the number of paths of each input
 
     def of(self, i: int) -> list[tuple[float, list[tuple[int, int]]]]:
-        """Score and operators of the paths of the i-th input asked for."""
+        """Return score and operators of the paths of the i-th given input."""
         first = int(self.counts[:i].sum())
         found = []
         for path in range(first, first + int(self.counts[i])):
@@ -60,7 +60,7 @@ class NBest:
 
 @dataclass(frozen=True)
 class Marginals:
-    """The probability of every step of every input: one entry for each edge of the lattices."""
+    """The posterior probability of every step: one entry for each edge of the lattices."""
 
     start: Array  # the key before the step
     key: Array  # the key after it
@@ -76,10 +76,10 @@ class ExactMachine:
     """Exact search for one problem, and learning with it.
 
     ``rule`` is the update after an error (perceptron, ALMA, passive-aggressive). It compares the
-    best good path with the best bad one, or, if ``expected``, the expectation over good paths with
-    that over the whole lattice (the paper's LaSO with an infinite beam), with weights for the
-    features seen on good paths, unless ``unseen`` ones have some too. Or it climbs the likelihood:
-    adagrad(), sgd(), lbfgs().
+    best good path with the best bad one. If ``expected``, it compares the expectation over good
+    paths with that over the whole lattice (the paper's LaSO with an infinite beam); then only the
+    features of good paths have weights, unless ``unseen``. The rules adagrad(), sgd() and lbfgs()
+    maximise the likelihood instead.
     """
 
     problem: type[CompiledProblem]
@@ -91,12 +91,12 @@ class ExactMachine:
         if self.problem.signature is CompiledProblem.signature:
             raise ValueError(
                 f"{self.problem.__name__} has no signature: exact search must know which states "
-                "have the same future"
+                "have the same future, so write the static method signature"
             )
         if is_factored(self.problem):
             raise ValueError(
-                f"{self.problem.__name__} makes several decisions in a step: exact search has no "
-                "part for that, expected a beam"
+                f"{self.problem.__name__} has factors, which exact search does not support: "
+                "expected a beam"
             )
 
     @property
@@ -115,42 +115,46 @@ class ExactMachine:
         options = options_for(self.problem, queue, rule, standard)
         if not self.expected:
             return options
-        return options._replace(strategy=la.EXPECTED if self.unseen else la.EXPECTED_SEEN)
+        return options._replace(strategy=int(at.EXPECTED if self.unseen else at.EXPECTED_GOLD))
 
-    def new_table(self, n_labels: int, *, dtype: Any = np.float32, hash_bits: int = 0) -> Table:
-        """An empty weight table to learn with this machine's rule."""
+    def new_table(
+        self, n_labels: int, *, dtype: Any = np.float32, hash_bits: int = 0
+    ) -> WeightTable:
+        """Return an empty weight table to learn with this machine's rule."""
         margin = self.options.margin
         return new_table(n_labels, margin=margin, dtype=dtype, hash_bits=hash_bits)
 
-    def new_run(self, corpus: Corpus, order: Array, table: Table, *, lists: int = 2) -> Space:
-        """Working space for the largest of the inputs named."""
+    def new_run(
+        self, dataset: Dataset, order: Array, table: WeightTable, *, lists: int = 2
+    ) -> Space:
+        """Return working space for the largest of the given inputs."""
         table.mark.fill(-1)  # an interruption may have left something
-        run = Machine(self.problem, self.options).new_run(corpus, order, table)
+        run = Machine(self.problem, self.options).new_run(dataset, order, table)
         return Space(
-            table,
-            run,
-            new_lattice(run, lists, 1 << 10, 1 << 13),
-            new_gradient(run, 1 << 10),
-            np.zeros((0, 0), table.v.dtype),
-            np.zeros(0),
-            np.zeros(1),
+            table=table,
+            run=run,
+            lattice=new_lattice(run, lists=lists, nodes=1 << 10, edges=1 << 13),
+            gradient=new_gradient(run, 1 << 10),
+            squares=np.zeros((0, 0), table.v.dtype),
+            clocks=np.zeros(0),
+            clock=np.zeros(1),
         )
 
     def decode(
-        self, corpus: Corpus, order: Array, table: Table, *, threads: int = 1
+        self, dataset: Dataset, order: Array, table: WeightTable, *, threads: int = 1
     ) -> tuple[Array, Array, Array]:
-        """The operators (group, label) of the best paths, where each ends, and the scores."""
-        found = self.nbest(corpus, order, table, 1, threads=threads)
+        """Return the operators (group, label) of the best paths, their ends, and the scores."""
+        found = self.nbest(dataset, order, table, 1, threads=threads)
         return found.steps, found.ends, found.scores
 
     def nbest(
-        self, corpus: Corpus, order: Array, table: Table, n: int, *, threads: int = 1
+        self, dataset: Dataset, order: Array, table: WeightTable, n: int, *, threads: int = 1
     ) -> NBest:
-        """The n best paths of each input named, or all where there are fewer."""
+        """Return the n best paths of each given input, or all where there are fewer."""
         if n < 1:
             raise ValueError(f"n must be at least 1, found {n}")
         some = parts(order, threads)
-        found = mapped(lambda part: self._nbest(corpus, part, table, n), some)
+        found = mapped(lambda part: self._nbest(dataset, part, table, n), some)
         shifts = np.cumsum([0, *(len(one.steps) for one in found)])
         return NBest(
             np.concatenate([one.steps for one in found]),
@@ -159,69 +163,79 @@ class ExactMachine:
             np.concatenate([one.counts for one in found]),
         )
 
-    def _nbest(self, corpus: Corpus, order: Array, table: Table, n: int) -> NBest:
-        space = self.new_run(corpus, order, table, lists=max(2, n))
+    def _nbest(self, dataset: Dataset, order: Array, table: WeightTable, n: int) -> NBest:
+        space = self.new_run(dataset, order, table, lists=max(len(la.PathSide), n))
+        n_steps = n * int(sizes(dataset, order).sum()) + 16
         paths = Paths(
-            np.zeros((n * int(sizes(corpus, order).sum()) + 16, 2), np.int32),
-            np.zeros(n * len(order), np.int64),
-            np.zeros(n * len(order)),
-            np.zeros(len(order), np.int64),
-            np.zeros((n, 2), np.int64),
-            np.zeros(3, np.int64),
+            steps=np.zeros((n_steps, len(at.StepColumn)), np.int32),
+            ends=np.zeros(n * len(order), np.int64),
+            scores=np.zeros(n * len(order)),
+            counts=np.zeros(len(order), np.int64),
+            heads=np.zeros((n, len(la.HeadColumn)), np.int64),
+            used=np.zeros(len(la.Used), np.int64),
         )
 
         def grow() -> None:
             nonlocal paths
             paths = paths._replace(steps=longer(paths.steps, 2 * len(paths.steps)))
 
-        self._drive("best_many", corpus, order, space, lambda _: paths, grow)
-        n_steps, n_paths, _ = paths.used
+        self._drive("best_many", dataset, order, space, lambda _: paths, grow)
+        n_steps, n_paths = paths.used[la.STEPS_USED], paths.used[la.PATHS_USED]
         return NBest(
             paths.steps[:n_steps], paths.ends[:n_paths], paths.scores[:n_paths], paths.counts
         )
 
-    def marginals(self, corpus: Corpus, order: Array, table: Table) -> Marginals:
-        """The probability of every step, paths weighted by exp(their score): forward-backward."""
-        space = self.new_run(corpus, order, table)
-        shares = Shares(
-            np.zeros((1 << 10, 4), np.int32),
-            np.zeros(1 << 10),
-            np.zeros(len(order), np.int64),
-            np.zeros(len(order)),
-            np.zeros(3, np.int64),
+    def marginals(self, dataset: Dataset, order: Array, table: WeightTable) -> Marginals:
+        """Return the probability of every step, by forward-backward."""
+        space = self.new_run(dataset, order, table)
+        found = Posteriors(
+            edges=np.zeros((1 << 10, len(la.PosteriorColumn)), np.int32),
+            probabilities=np.zeros(1 << 10),
+            ends=np.zeros(len(order), np.int64),
+            logs=np.zeros(len(order)),
+            used=np.zeros(len(la.Used), np.int64),
         )
 
         def grow() -> None:
-            nonlocal shares
-            n = 2 * len(shares.shares)
-            shares = shares._replace(edges=longer(shares.edges, n), shares=longer(shares.shares, n))
+            nonlocal found
+            n = 2 * len(found.edges)
+            found = found._replace(
+                edges=longer(found.edges, n), probabilities=longer(found.probabilities, n)
+            )
 
-        self._drive("marginals_many", corpus, order, space, lambda _: shares, grow)
-        used = int(shares.used[la.STEPS_USED])
-        start, key, group, label = shares.edges[:used].T
-        probability = shares.shares[:used]
-        return Marginals(start, key, group, label, probability, shares.ends, shares.logs)
+        self._drive("marginals_many", dataset, order, space, lambda _: found, grow)
+        used = int(found.used[la.STEPS_USED])
+        edges = found.edges[:used]
+        return Marginals(
+            start=edges[:, la.KEY_BEFORE],
+            key=edges[:, la.KEY_AFTER],
+            group=edges[:, la.POSTERIOR_GROUP],
+            label=edges[:, la.POSTERIOR_LABEL],
+            probability=found.probabilities[:used],
+            ends=found.ends,
+            log_z=found.logs,
+        )
 
     def label_probabilities(
-        self, corpus: Corpus, order: Array, table: Table, *, threads: int = 1
+        self, dataset: Dataset, order: Array, table: WeightTable, *, threads: int = 1
     ) -> Array:
-        """For taggers: the probability of each label at each item of the inputs, end to end.
+        """Return the probability of each label at each item of the inputs, end to end.
 
-        The key of the problem must be the number of items labelled.
+        The problem's key must be the number of labelled items, as in tagging.
         """
         few = max(threads, 1 + len(order) // 256)  # so that few edges are kept at a time
         some = np.array_split(order, few)
         found: list[Array] = []
         for first in range(0, few, threads):
             found += mapped(
-                lambda part: self._label_probabilities(corpus, part, table),
+                lambda part: self._label_probabilities(dataset, part, table),
                 some[first : first + threads],
             )
         return np.concatenate(found)
 
-    def _label_probabilities(self, corpus: Corpus, order: Array, table: Table) -> Array:
-        found = self.marginals(corpus, order, table)
-        lengths = sizes(corpus, order)
+    def _label_probabilities(self, dataset: Dataset, order: Array, table: WeightTable) -> Array:
+        found = self.marginals(dataset, order, table)
+        lengths = sizes(dataset, order)
         offsets = np.cumsum(lengths) - lengths
         counts = np.diff(found.ends, prepend=0)
         items = np.repeat(offsets, counts) + found.start
@@ -229,33 +243,33 @@ class ExactMachine:
         np.add.at(result, (items, found.label), found.probability)
         return result
 
-    def log_likelihood(self, corpus: Corpus, order: Array, table: Table) -> Array:
-        """log p(y | x) of each example named, all good paths together."""
-        space = self.new_run(corpus, order, table)
-        return self.likelihood(corpus, order, space, la.VALUE)
+    def log_likelihood(self, dataset: Dataset, order: Array, table: WeightTable) -> Array:
+        """Return log p(y | x) of each given example, the sum over its good paths."""
+        space = self.new_run(dataset, order, table)
+        return self.likelihood(dataset, order, space, la.VALUE_ONLY)
 
-    def slope(self, corpus: Corpus, order: Array, table: Table) -> tuple[Array, Array]:
-        """log p(y | x) of each example, and the gradient of their sum by the rows of the table."""
-        space = self.new_run(corpus, order, table)
+    def slope(self, dataset: Dataset, order: Array, table: WeightTable) -> tuple[Array, Array]:
+        """Return log p(y | x) of each example, and the gradient of their sum by table rows."""
+        space = self.new_run(dataset, order, table)
         space.gradient = fixed_gradient(space.run, int(table.ints[at.ROWS]))
         try:
             table.mark[:] = np.arange(len(table.mark))
-            logs = self.likelihood(corpus, order, space, la.FIXED)
+            logs = self.likelihood(dataset, order, space, la.FIXED_ROWS)
         finally:
             table.mark.fill(-1)
         return logs, space.gradient.values
 
     def learn(
-        self, corpus: Corpus, order: Array, table: Table, space: Space
-    ) -> tuple[Table, Space, int]:
-        """Learn from the examples named, in turn; the table as grown, and the errors."""
+        self, dataset: Dataset, order: Array, table: WeightTable, space: Space
+    ) -> tuple[WeightTable, Space, int]:
+        """Learn from the given examples in turn; return table, space (grown) and errors."""
         space.table = table
-        wrong = self._drive("learn_exact_many", corpus, order, space, lambda _: space.gradient)
+        wrong = self._drive("learn_exact_many", dataset, order, space, lambda _: space.gradient)
         return space.table, space, wrong
 
     def fit(
         self,
-        corpus: Corpus,
+        dataset: Dataset,
         training: Training,
         plan: Plan,
         *,
@@ -263,35 +277,35 @@ class ExactMachine:
         score: Score | None = None,
         progress: Callback | None = None,
     ) -> Training:
-        """``passes.train`` with this machine, by its rule to the end of the plan.
+        """Train by this machine's rule to the end of the plan (see ``passes.train``).
 
-        ``threads`` are for ``lbfgs()``, whose epochs are iterations.
+        Only ``lbfgs()``, whose epochs are iterations, uses ``threads``.
         """
         rule = self.rule
         if isinstance(rule, Lbfgs):
             return maximise(
-                self, rule, corpus, training, plan, threads=threads, score=score, progress=progress
+                self, rule, dataset, training, plan, threads=threads, score=score, progress=progress
             )
         if isinstance(rule, Climb):
-            return climb(self, rule, corpus, training, plan, score=score, progress=progress)
-        return train(self, corpus, training, plan, score=score, progress=progress)
+            return climb(self, rule, dataset, training, plan, score=score, progress=progress)
+        return train(self, dataset, training, plan, score=score, progress=progress)
 
     def likelihood(
         self,
-        corpus: Corpus,
+        dataset: Dataset,
         order: Array,
         space: Space,
         mode: int,
         climber: Climber | None = None,
     ) -> Array:
-        """Call the kernel of the likelihood: log p(y | x) of each example."""
+        """Call the kernel of the likelihood; return log p(y | x) of each example."""
         logs = np.zeros(len(order))
-        support = la.KNOWN if mode == la.FIXED else la.ALL
+        support = int(la.NO_NEW if mode == la.FIXED_ROWS else la.ON_ALL_PATHS)
         how: tuple[int, int, int, int, float, float, float] = (support, 0, 0, 1, 1.0, 1.0, 1.0)
         if climber is not None:
             rule = climber.rule
             how = (
-                la.SEEN if rule.support == "rows" else la.ALL,
+                int(la.ON_GOOD_PATHS if rule.support == "rows" else la.ON_ALL_PATHS),
                 int(climber.adaptive),
                 int(climber.average),
                 rule.batch,
@@ -303,31 +317,31 @@ class ExactMachine:
         def ascent(done: int) -> Ascent:
             # A kernel may ask for more room, and what is asked for is then another array.
             arrays = space.gradient, space.squares, space.clocks, space.clock
-            return Ascent(mode, *how, *arrays, logs[done:])
+            return Ascent(int(mode), *how, *arrays, logs[done:])
 
-        self._drive("likelihood_many", corpus, order, space, ascent)
+        self._drive("likelihood_many", dataset, order, space, ascent)
         return logs
 
     def _drive(
         self,
         name: str,
-        corpus: Corpus,
+        dataset: Dataset,
         order: Array,
         space: Space,
         last: Callable[[int], Any],
         more: Callable[[], None] | None = None,
     ) -> int:
-        """Call an entry point until all inputs are done, growing what it asks for; the errors.
+        """Call an entry point until all inputs are done, growing what it asks for.
 
         ``last`` makes the last argument, given how many inputs are done; ``more`` makes room for
-        results.
+        results. Returns the number of errors.
         """
         options = self.options
         done = wrong = 0
         while done < len(order):
             n, *errors, status = self.kernels(
                 name,
-                corpus,
+                dataset,
                 order[done:],
                 space.table,
                 space.run,
@@ -340,5 +354,5 @@ class ExactMachine:
             if status == at.MORE_ENTRIES and more is not None:
                 more()
             elif status != at.DONE:
-                grow(space, status, f"{self.problem.__name__}, input {int(order[done])}")
+                grow(space, status, self.problem, int(order[done]))
         return wrong

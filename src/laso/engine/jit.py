@@ -27,43 +27,14 @@ from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 
-from laso.engine import hashing, kernels, lattice, layout, native
+from laso.engine import hashing, kernels, layout, native
 from laso.engine.problem import NAMES, CompiledProblem, is_factored
 
 if TYPE_CHECKING:
     from laso.engine.compile import Variant
 
-# Called for each feature or label: a call costs more than the work, since arrays travel by value.
-INLINED = {
-    "expand",
-    "score_labels",
-    "score_factors",
-    "sums_at",
-    "highest",
-    "has_good",
-    "factor_group",
-    "factor_label",
-    "remove_front",
-    "open_round",
-    "make_state",
-    "new_node",
-    "size",
-    "find",
-    "slot_of",
-    "add_rows",
-    "place_for",
-    "bar_of",
-    "insert",
-    "drop_last",
-    "step_to",
-    "row_of",
-    "add_entry",
-    "count_good",
-    "shortened",
-} | lattice.INLINE
 # Wrappers for calls from Python and C, which no inner function needs, are slow to compile.
 INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-MODULES = {kernels.__name__, lattice.__name__}
 
 
 class Engine:
@@ -84,9 +55,11 @@ class Engine:
         options["boundscheck"] = variant.checked
         # Kernels allocate nothing, so they do without reference counts, which take the most time.
         options["_nrt"] = False
-        modules = (kernels, lattice) if variant.exact else (kernels,)
-        # A function of the lattice takes the place of one of the kernels that has its name.
-        space: dict[str, Any] = {name: v for module in modules for name, v in vars(module).items()}
+        package = variant.package
+        owners = {module.__name__ for module in package.MODULES}
+        space: dict[str, Any] = {}
+        for module in package.MODULES:
+            space |= layout.plain(vars(module))
         space["WEIGHTED"] = bool(problem.weighted)
         space["FULL"] = variant.full
         space["FACTORED"] = is_factored(problem)
@@ -97,11 +70,11 @@ class Engine:
             for name, function in list(space.items()):
                 if name in NAMES:
                     continue
-                if inspect.isfunction(function) and function.__module__ in MODULES:
+                if inspect.isfunction(function) and function.__module__ in owners:
                     own = types.FunctionType(function.__code__, space, name)
                     own.__qualname__ = f"{name}_{mark}"  # all code loaded has one table of symbols
                     if name not in variant.entries:
-                        inner = {"forceinline": name in INLINED, **INNER}
+                        inner = {"forceinline": name in package.INLINED, **INNER}
                         space[name] = numba.njit(own, **inner, **options)
                     elif folder:
                         space[name] = numba.njit(own, cache=True, **options)
@@ -124,7 +97,7 @@ def _cache_in(folder: Path | None) -> Iterator[None]:
 def _jitted(function: Any, options: dict[str, Any], made: dict[Any, Any], mark: str) -> Any:
     """A function compiled with the plain functions it calls, so that users need no decorator."""
     if function not in made:
-        namespace = dict(function.__globals__)
+        namespace = layout.plain(function.__globals__)
         # The cache names the module, which must be there when it is read: a notebook's is not.
         namespace["__name__"] = kernels.__name__
         own = types.FunctionType(
@@ -312,10 +285,10 @@ def _signatures() -> dict[str, Any]:
         "initial": (x, state),
         "groups": (x, state, of(ints)),
         "labels": (x, i),
-        "rests": (x, state, group, i),
-        "cell": (x, state, group),
-        "part": (x, i, i),
-        "shared": (x, i, out),
+        "factors": (x, state, group, i),
+        "block": (x, state, group),
+        "sub_block": (x, i, i),
+        "block_features": (x, i, out),
         "features": (x, state, group, out),
         "allowed": step,
         "apply": (*step, state),

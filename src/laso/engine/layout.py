@@ -1,31 +1,47 @@
-"""The arrays that the compiled engine works on, and the names of their columns."""
+"""The arrays of the compiled engine, and an enumeration for the columns of each of them.
+
+An enumeration is the only place that orders the columns of an array, and its length is the width of
+that array. Kernels use the members as module-level names; ``plain`` turns these into integers for
+the compiler.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+SLACK = 64  # entries beyond the promised size, so that a small overflow does no harm
+
+
+def plain(namespace: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the namespace with integers for members of integer enumerations, as Numba wants it."""
+    return {name: int(v) if isinstance(v, IntEnum) else v for name, v in namespace.items()}
+
+
+# --------------------------------------------------------------------------- inputs and outputs
 
 
 class Input(NamedTuple):
-    """One input as a problem's functions see it."""
+    """One input, as the methods of a problem receive it."""
 
     items: Array  # int32, one row per item (word, mention, ...) of this input
-    pool: Array  # int64, shared by all inputs: lists of any length that items point into
+    pool: Array  # int64, common to all inputs: lists of any length that items point into
     values: Array  # float32, beside pool
-    spec: Array  # int64, the problem's constants
+    spec: Array  # int64, the constants of the problem
 
 
 class Out(NamedTuple):
-    """Where a problem writes the features of a step: a key each, and a value if it is weighted."""
+    """The buffer for the features of a step: one key each, and one value if they are weighted."""
 
     keys: Array  # int64
     values: Array  # float64
 
 
-class Corpus(NamedTuple):
+class Dataset(NamedTuple):
     """Many inputs and outputs, end to end."""
 
     items: Array  # int32 (n, columns)
@@ -37,54 +53,282 @@ class Corpus(NamedTuple):
     output_starts: Array  # int64
 
 
-class Table(NamedTuple):
-    """The weights: keys to rows by open addressing, a row holds one weight for each label."""
+Corpus = Dataset
 
-    slots: Array  # int64 (capacity, 2): key, row + 1; 0 marks an empty slot
+
+class Limit(IntEnum):
+    """The bounds that ``limits(x, out)`` writes."""
+
+    STATE_SIZE = 0
+    MAX_GROUPS = 1
+    MAX_FEATURES = 2
+    BLOCKS = 3
+    STEPS = 4
+    FACTORS = 5
+
+
+STATE_SIZE, MAX_GROUPS, MAX_FEATURES, BLOCKS, STEPS, FACTORS = Limit
+SAME_LABEL = -1  # of a factor: it takes the step's own label
+
+
+class Method(IntEnum):
+    """The methods of a problem whose results the kernels check, by their names in lower case."""
+
+    LIMITS = 0
+    GROUPS = 1
+    LABELS = 2
+    FACTORS = 3
+    BLOCK = 4
+    SUB_BLOCK = 5
+    BLOCK_FEATURES = 6
+    FEATURES = 7
+    KEY = 8
+
+
+(
+    IN_LIMITS,
+    IN_GROUPS,
+    IN_LABELS,
+    IN_FACTORS,
+    IN_BLOCK,
+    IN_SUB_BLOCK,
+    IN_BLOCK_FEATURES,
+    IN_FEATURES,
+    IN_KEY,
+) = Method
+
+
+class Status(IntEnum):
+    """How a call of a kernel ended: done, failed, more room needed, or a promise broken."""
+
+    DONE = 0
+    UNREACHABLE = 1
+    FAILED = 2
+    MORE_NODES = 3
+    MORE_ROWS = 4
+    MORE_ENTRIES = 5
+    MORE_SCRATCH = 6
+    MORE_EDGES = 7
+    MORE_SLOTS = 8
+    BAD_COUNT = 9  # a method returned more (or fewer) than limits promised
+    BAD_BLOCK = 10  # a block that does not exist, or a sub-block that is not below its block
+    BAD_KEY = 11  # a round that does not exist, or that is not after the present one
+
+
+(
+    DONE,
+    UNREACHABLE,
+    FAILED,
+    MORE_NODES,
+    MORE_ROWS,
+    MORE_ENTRIES,
+    MORE_SCRATCH,
+    MORE_EDGES,
+    MORE_SLOTS,
+    BAD_COUNT,
+    BAD_BLOCK,
+    BAD_KEY,
+) = Status
+
+
+class StepColumn(IntEnum):
+    """A row of a decoded path: the operator."""
+
+    STEP_GROUP = 0
+    STEP_LABEL = 1
+
+
+STEP_GROUP, STEP_LABEL = StepColumn
+
+# --------------------------------------------------------------------------- the weights
+
+
+class WeightTable(NamedTuple):
+    """The weights. A hash table maps feature keys to rows; a row holds one weight per label."""
+
+    slots: Array  # int64 (capacity, SlotColumn), open addressing
     v: Array  # float32 or float64 (rows, labels); the weights are scale * v
     u: Array  # like v: the running sum of the weights is scales * v - u
     mark: Array  # int64 (rows,): first entry of a row in Delta, -1 for none
-    ints: Array  # int64: ROWS, GENERATION, TICKS, BITS
-    reals: Array  # float64: SCALE, SCALES, SQUARE, MARGIN
+    ints: Array  # int64 (TableInt,)
+    reals: Array  # float64 (TableReal,)
 
 
-ROWS, GENERATION, TICKS, BITS = range(4)
-SCALE, SCALES, SQUARE, MARGIN = range(4)
+Table = WeightTable
+
+
+class SlotColumn(IntEnum):
+    """A slot of the hash table."""
+
+    SLOT_KEY = 0
+    SLOT_ROW = 1  # row + 1; 0 marks an empty slot
+
+
+class TableInt(IntEnum):
+    """The counters of a weight table."""
+
+    ROWS = 0
+    GENERATION = 1  # number of updates, plus 1
+    TICKS = 2  # number of examples in the running sum
+    BITS = 3  # of the keys, for the hashing trick; 0: all
+
+
+class TableReal(IntEnum):
+    """The real numbers of a weight table."""
+
+    SCALE = 0
+    SCALES = 1  # the running sum of the scale
+    SQUARE = 2  # the squared norm of the weights
+    MARGIN = 3
+
+
+SLOT_KEY, SLOT_ROW = SlotColumn
+ROWS, GENERATION, TICKS, BITS = TableInt
+SCALE, SCALES, SQUARE, MARGIN = TableReal
+
+# --------------------------------------------------------------------------- beam search
 
 
 class Run(NamedTuple):
-    """What one search works in: the nodes made, the agenda, and scratch space.
+    """The working space of one search: its nodes, its agenda and its buffers.
 
-    The agenda is a list of nodes for each round, best first; its rows are HELD, OFFERED, the best
-    node dequeued in a search over all and over good nodes, then the nodes. Two more lists are the
-    open round and the goals that wait.
+    The agenda has one list of nodes per round, best first. Two more lists follow (see ExtraList).
     """
 
     states: Array  # int32 (nodes, state size)
-    ints: Array  # int64 (nodes, 9): PARENT ... BELOW
-    reals: Array  # float64 (nodes, 4): G ... MASS
-    lists: Array  # int64 (rounds + 2, FIRST + width)
-    groups: Array  # int32
-    out: Out
-    rows: Array  # int64, beside out: the rows of the features that have one
-    sums: Array  # like the weights (labels,)
-    cells: Array  # like the weights (cells + others + 1, labels): also groups that have no cell
-    tops: Array  # float64, beside cells: the highest sum of a label that operators have
-    stamps: Array  # int64 (cells,): the version at which a cell was summed
-    owners: Array  # int64 (cells,): the step of an update that was last seen there
-    others: Array  # int64 (others + 1, 2): the expansion in which one was summed, and its row
-    stack: Array  # int64 (cells + 1, 2): cells on the way down to their parts, and the next part
-    meta: Array  # int64: NODES ... PENDING
-    delta: Array  # int64 (entries, 3): row, label, next entry of the row
-    values: Array  # float64 (entries,): the entries of Delta
-    scratch: Array  # int64 (5, some): lists of nodes SIBS, WRONG, NEXT, PATH, and of CELL
-    weights: Array  # float64 (2, some): what the nodes of SIBS and WRONG count in an update
+    ints: Array  # int64 (nodes, NodeColumn)
+    reals: Array  # float64 (nodes, NodeReal)
+    agenda: Array  # int64 (rounds + len(ExtraList), FIRST + width): AgendaColumn, then nodes
+    groups: Array  # int32 (MAX_GROUPS + SLACK,)
+    out: Out  # (MAX_FEATURES + SLACK,)
+    rows: Array  # int64, beside out: the weight rows of the features
+    sums: Array  # like the weights (labels,): the scores of a group
+    block_sums: Array  # like the weights (blocks + factors + 1, labels); factors have spare rows
+    block_maxima: Array  # float64, beside block_sums: the highest sum of a label
+    block_versions: Array  # int64 (blocks,): the version of the weights that the sums are for
+    block_owners: Array  # int64 (blocks,): the factor of an update that used the block last
+    factor_rows: Array  # int64 (factors + 1, FactorColumn); the last row is the group's own
+    block_stack: Array  # int64 (blocks + 1, StackColumn): from a block down to its sub-blocks
+    meta: Array  # int64 (RunMeta,)
+    delta: Array  # int64 (entries, DeltaColumn): the entries of Delta
+    values: Array  # float64 (entries,): their values
+    compared: Array  # int64 (Side, some): the nodes that an update compares
+    coefficients: Array  # float64, beside compared: the weight of each of these nodes in Delta
+    scratch: Array  # int64 (ScratchRow, some)
 
 
-PARENT, GROUP, LABEL, GOOD, DEPTH, KEY, GOAL, ORDER, BELOW = range(9)
-G, SCORE, LOSS, MASS = range(4)
-SIBS, WRONG, NEXT, PATH, CELL = range(5)
-HELD, OFFERED, BEST, BEST_GOOD, FIRST = range(5)
+class NodeColumn(IntEnum):
+    """A node of the search."""
+
+    PARENT = 0
+    GROUP = 1
+    LABEL = 2
+    GOOD = 3
+    DEPTH = 4
+    KEY = 5  # the round in which the node competes
+    GOAL = 6  # -1: the state is not written yet
+    ORDER = 7  # when the node was dequeued; -1: not yet
+    PATHS = 8  # the number of compared paths through the node
+
+
+class NodeReal(IntEnum):
+    """The real numbers of a node."""
+
+    G = 0
+    SCORE = 1
+    LOSS = 2
+    MASS = 3  # the coefficient of the features of the step to the node in Delta
+
+
+class AgendaColumn(IntEnum):
+    """The head of a list of the agenda; its nodes follow."""
+
+    HELD = 0
+    OFFERED = 1  # good nodes that were offered, whether or not they are held
+    BEST = 2  # the best node dequeued in the round
+    BEST_GOOD = 3  # the same, in a search over good nodes
+
+
+class ExtraList(IntEnum):
+    """The lists of the agenda after the rounds, counted from the first of them."""
+
+    OPEN_ROUND = 0
+    WAITING_GOALS = 1
+
+
+class FactorColumn(IntEnum):
+    """The sums of a factor."""
+
+    SUMMED_IN = 0  # the expansion in which they were computed
+    SUMS_ROW = 1  # their row in block_sums; -1: the factor has no features
+
+
+class StackColumn(IntEnum):
+    """A block on the way down to its sub-blocks."""
+
+    STACK_BLOCK = 0
+    NEXT_SUB_BLOCK = 1
+
+
+class DeltaColumn(IntEnum):
+    """An entry of Delta."""
+
+    DELTA_ROW = 0
+    DELTA_LABEL = 1
+    DELTA_NEXT = 2  # the next entry of the same row, -1: none
+
+
+class Side(IntEnum):
+    """The two sides of an update."""
+
+    SIBLINGS = 0
+    CONTENDERS = 1
+
+
+class ScratchRow(IntEnum):
+    """Lists for one computation."""
+
+    FRONTIER = 0
+    PATH = 1
+    BLOCK_CODES = 2
+
+
+class RunMeta(IntEnum):
+    """The state of a search."""
+
+    NODES = 0
+    ROUND_AT = 1
+    ROUND_END = 2
+    WAITING = 3
+    QUEUED = 4
+    LOW = 5
+    GOODS = 6
+    VERSION = 7  # of the weights; block sums of other versions are stale
+    DEQUEUED = 8
+    ENTRIES = 9
+    PENDING = 10
+    GENERATED = 11
+    ORACLE = 12
+    STACK_TOP = 13
+    EXPANSION = 14
+    FAULT = 15  # DONE, or the status of the first broken promise
+    FAULT_METHOD = 16
+    FAULT_VALUE = 17
+    FAULT_LOW = 18  # the value should be at least this one
+    FAULT_HIGH = 19  # and at most this one
+
+
+PARENT, GROUP, LABEL, GOOD, DEPTH, KEY, GOAL, ORDER, PATHS = NodeColumn
+G, SCORE, LOSS, MASS = NodeReal
+HELD, OFFERED, BEST, BEST_GOOD = AgendaColumn
+FIRST = len(AgendaColumn)
+OPEN_ROUND, WAITING_GOALS = ExtraList
+EXTRA_LISTS = len(ExtraList)
+SUMMED_IN, SUMS_ROW = FactorColumn
+STACK_BLOCK, NEXT_SUB_BLOCK = StackColumn
+DELTA_ROW, DELTA_LABEL, DELTA_NEXT = DeltaColumn
+SIBLINGS, CONTENDERS = Side
+FRONTIER, PATH, BLOCK_CODES = ScratchRow
 (
     NODES,
     ROUND_AT,
@@ -98,40 +342,83 @@ HELD, OFFERED, BEST, BEST_GOOD, FIRST = range(5)
     ENTRIES,
     PENDING,
     GENERATED,
-    KNOWS,
-    TOP,
+    ORACLE,
+    STACK_TOP,
     EXPANSION,
-    META,
-) = range(16)
-LAST_FEATURES, NO_FEATURES = -1, -2  # values of TOP when the stack is empty
+    FAULT,
+    FAULT_METHOD,
+    FAULT_VALUE,
+    FAULT_LOW,
+    FAULT_HIGH,
+) = RunMeta
+LAST_FEATURES, NO_FEATURES = -1, -2  # values of STACK_TOP when the stack is empty
+
+
+class Oracle(IntEnum):
+    """What a search knows of the gold output, and what it does with it."""
+
+    NO_GOLD = 0
+    WITH_GOLD = 1
+    ONLY_GOOD = 2
+
+
+NO_GOLD, WITH_GOLD, ONLY_GOOD = Oracle
+
+# --------------------------------------------------------------------------- options
 
 
 class Options(NamedTuple):
     """Queue, update and strategy as numbers."""
 
-    kind: int  # ROUNDS or RANKED
+    kind: int  # QueueKind
     keyed: int  # rounds by the problem's key instead of depth
     width: int
-    update: int  # PERCEPTRON, ALMA, PASSIVE_AGGRESSIVE
-    weighting: int  # UNIFORM, LOSS_PROPORTIONAL, WORST
-    strategy: int  # LASO, EARLY, STANDARD, MAX_VIOLATION
+    update: int  # UpdateKind
+    weighting: int  # Weighting
+    strategy: int  # Strategy
     normalize_always: int
     alpha: float
     b: float
     c: float
     margin: float
-    by_loss: int = 0  # steps are as long as the loss of the bad nodes says
+    by_loss: int = 0  # scale each update by the loss of the bad nodes
 
 
-ROUNDS, RANKED = range(2)
-PERCEPTRON, ALMA, PASSIVE_AGGRESSIVE = range(3)
-UNIFORM, LOSS_PROPORTIONAL, WORST = range(3)
-LASO, EARLY, STANDARD, MAX_VIOLATION = range(4)
-UNKNOWN_Y, KNOWN_Y, ONLY_GOOD = range(3)  # what a search knows of the output wanted
+class QueueKind(IntEnum):
+    """How the agenda is kept."""
 
-# What limits(x, out) writes, and how many they are.
-STATE_SIZE, MAX_GROUPS, MAX_FEATURES, CELLS, STEPS, OTHERS, LIMITS = range(7)
-SAME = -1  # of a group that another rests on: the label is that of the step
+    ROUNDS = 0
+    RANKED = 1
 
-# How a call ended.
-DONE, UNREACHABLE, FAILED, MORE_NODES, MORE_ROWS, MORE_ENTRIES, MORE_SCRATCH = range(7)
+
+class UpdateKind(IntEnum):
+    """Update rules."""
+
+    PERCEPTRON = 0
+    ALMA = 1
+    PASSIVE_AGGRESSIVE = 2
+
+
+class Weighting(IntEnum):
+    """How the bad nodes share an update."""
+
+    UNIFORM = 0
+    LOSS_PROPORTIONAL = 1
+    WORST = 2
+
+
+class Strategy(IntEnum):
+    """What follows an error; the last two are for the lattice."""
+
+    RESTART = 0
+    EARLY = 1
+    STANDARD = 2
+    MAX_VIOLATION = 3
+    EXPECTED = 4  # LaSO with an infinite beam
+    EXPECTED_GOLD = 5  # the same with weights for the features of good paths only
+
+
+ROUNDS, RANKED = QueueKind
+PERCEPTRON, ALMA, PASSIVE_AGGRESSIVE = UpdateKind
+UNIFORM, LOSS_PROPORTIONAL, WORST = Weighting
+RESTART, EARLY, STANDARD, MAX_VIOLATION, EXPECTED, EXPECTED_GOLD = Strategy

@@ -1,4 +1,4 @@
-"""Climb the conditional likelihood of an exact search: step by step, or to its maximum."""
+"""Maximise the conditional likelihood: by gradient steps, or by L-BFGS."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from laso.engine import lattice as la
 from laso.engine import layout as at
-from laso.engine.layout import Array, Corpus, Table
+from laso.engine.lattice import layout as la
+from laso.engine.layout import Array, Dataset, WeightTable
 from laso.engine.machine import SOME, all_of, longer, mapped
 from laso.engine.machine import parts as parts_of
 from laso.engine.passes import Plan, Training, train
@@ -21,35 +21,35 @@ from laso.updates import AdaGrad, Climb, Lbfgs
 if TYPE_CHECKING:
     from laso.engine.exact import ExactMachine
 
-Score = Callable[[Table], float]
+Score = Callable[[WeightTable], float]
 Callback = Callable[[Progress], None]
 
 
-# --------------------------------------------------------------------------- step by step
+# --------------------------------------------------------------------------- gradient steps
 
 
 def climb(
     machine: ExactMachine,
     rule: Climb,
-    corpus: Corpus,
+    dataset: Dataset,
     training: Training,
     plan: Plan,
     *,
     score: Score | None = None,
     progress: Callback | None = None,
 ) -> Training:
-    """``passes.train`` up the likelihood.
+    """Train by gradient steps on the likelihood (see ``passes.train``).
 
     An example counts as an error while its output has less than half of the probability.
     """
-    climber = Climber(machine, rule, training, plan.average, len(corpus.starts) - 1)
+    climber = Climber(machine, rule, training, plan.average, len(dataset.starts) - 1)
     return train(
-        climber, corpus, training, plan, score=score, progress=progress, settle=climber.settle
+        climber, dataset, training, plan, score=score, progress=progress, settle=climber.settle
     )
 
 
 class Climber:
-    """What ``passes.train`` takes for a machine."""
+    """Gradient steps, in the form that ``passes.train`` expects of a machine."""
 
     def __init__(
         self,
@@ -65,9 +65,9 @@ class Climber:
         self.first = rule.first if isinstance(rule, AdaGrad) else 1.0
         self.space: Space | None = None
 
-    def new_run(self, corpus: Corpus, order: Array, table: Table) -> Space:
-        """Working space, with what past steps have left."""
-        space = self.space = self.machine.new_run(corpus, order, table)
+    def new_run(self, dataset: Dataset, order: Array, table: WeightTable) -> Space:
+        """Return working space with the state of past steps."""
+        space = self.space = self.machine.new_run(dataset, order, table)
         if not self.average:
             _forget_average(table)
         past = self.training.squares
@@ -79,15 +79,15 @@ class Climber:
         return space
 
     def learn(
-        self, corpus: Corpus, order: Array, table: Table, space: Space
-    ) -> tuple[Table, Space, int]:
-        """A step for every batch of the examples named."""
+        self, dataset: Dataset, order: Array, table: WeightTable, space: Space
+    ) -> tuple[WeightTable, Space, int]:
+        """Take a step for every batch of the given examples."""
         space.table = table
-        logs = self.machine.likelihood(corpus, order, space, la.STEP, self)
+        logs = self.machine.likelihood(dataset, order, space, la.GRADIENT_STEP, self)
         return space.table, space, int((logs < math.log(0.5)).sum())
 
     def settle(self) -> None:
-        """Let the prior pull at the rows that have missed steps, as lattice.ascend does."""
+        """Apply the prior to the rows that have missed steps, as ``lattice.ascend`` does."""
         space = self.space
         if space is None:
             return
@@ -107,16 +107,16 @@ class Climber:
         _measure(table)
 
 
-def _forget_average(table: Table) -> None:
-    """Go on from the present weights alone."""
+def _forget_average(table: WeightTable) -> None:
+    """Drop the running sum; continue from the present weights."""
     table.v[:] *= table.v.dtype.type(table.reals[at.SCALE])
     table.u.fill(0.0)
     table.reals[at.SCALE], table.reals[at.SCALES] = 1.0, 0.0
     table.ints[at.TICKS] = 0
 
 
-def _measure(table: Table) -> None:
-    """Note the squared length of the weights, which learning by ALMA goes on from."""
+def _measure(table: WeightTable) -> None:
+    """Compute the squared norm of the weights, from which ALMA continues."""
     rows = int(table.ints[at.ROWS])
     square = 0.0
     for first in range(0, rows, SOME):
@@ -125,17 +125,17 @@ def _measure(table: Table) -> None:
     table.reals[at.SQUARE] = table.reals[at.SCALE] ** 2 * square
 
 
-# --------------------------------------------------------------------------- to the maximum
+# --------------------------------------------------------------------------- L-BFGS
 
 
 class Enough(Exception):
-    """The held-out score has not become better for long."""
+    """The held-out score has not improved for too long."""
 
 
 def maximise(
     machine: ExactMachine,
     rule: Lbfgs,
-    corpus: Corpus,
+    dataset: Dataset,
     training: Training,
     plan: Plan,
     *,
@@ -143,14 +143,14 @@ def maximise(
     score: Score | None = None,
     progress: Callback | None = None,
 ) -> Training:
-    """To the maximum of the likelihood with its prior, from the weights of ``training`` on.
+    """Maximise the likelihood with its prior by L-BFGS, starting at the weights of ``training``.
 
-    An epoch is an iteration. Ctrl-C ends it with the best weights so far.
+    An epoch is an iteration. Ctrl-C ends the run with the best weights so far.
     """
     from scipy.optimize import minimize
 
-    objective = Objective(machine, corpus, training.table, rule, threads)
-    best, n = objective.start, len(corpus.starts) - 1
+    objective = Objective(machine, dataset, training.table, rule, threads)
+    best, n = objective.start, len(dataset.starts) - 1
 
     def after(theta: Array) -> None:
         nonlocal best
@@ -191,27 +191,27 @@ def maximise(
 
 
 class Objective:
-    """The likelihood with its prior, per example and negated, as a function of chosen weights."""
+    """The negative log-likelihood with its prior, per example, as a function of chosen weights."""
 
     def __init__(
-        self, machine: ExactMachine, corpus: Corpus, table: Table, rule: Lbfgs, threads: int
+        self, machine: ExactMachine, dataset: Dataset, table: WeightTable, rule: Lbfgs, threads: int
     ) -> None:
-        order = all_of(corpus)
-        self.machine, self.corpus, self.rule = machine, corpus, rule
+        order = all_of(dataset)
+        self.machine, self.dataset, self.rule = machine, dataset, rule
         self.dtype, self.examples = table.v.dtype, max(1, len(order))
         self.table, self.chosen = self._supported(order, table)
         rows = int(self.table.ints[at.ROWS])
         self.weights = self.table.v[:rows].reshape(-1)
         self.start = self.weights[self.chosen]
         self.parts = parts_of(order, threads)
-        self.spaces = [machine.new_run(corpus, part, self.table) for part in self.parts]
+        self.spaces = [machine.new_run(dataset, part, self.table) for part in self.parts]
         for space in self.spaces:
             space.gradient = fixed_gradient(space.run, rows)
         self.table.mark[:] = np.arange(len(self.table.mark))
         self.evaluations, self.value, self.wrong = 0, 0.0, 0.0
 
-    def _supported(self, order: Array, table: Table) -> tuple[Table, Array]:
-        """A table of float64 with rows for all features wanted, and which weights are variable."""
+    def _supported(self, order: Array, table: WeightTable) -> tuple[WeightTable, Array]:
+        """Return a float64 table with rows for all supported features, and the variable weights."""
         rows, support = int(table.ints[at.ROWS]), self.rule.support
         known = table.v[:rows] * table.reals[at.SCALE]
         work = table._replace(
@@ -219,13 +219,15 @@ class Objective:
             v=np.zeros(table.v.shape),
             u=np.zeros(table.v.shape),
             mark=np.full(len(table.v), -1, np.int64),
-            ints=np.array([rows, 1, 0, table.ints[at.BITS]], np.int64),
-            reals=np.array([1.0, 0.0, 0.0, table.reals[at.MARGIN]]),
+            ints=table.ints.copy(),
+            reals=table.reals.copy(),
         )
-        space = self.machine.new_run(self.corpus, order, work)
+        work.ints[at.GENERATION], work.ints[at.TICKS] = 1, 0
+        work.reals[at.SCALE], work.reals[at.SCALES], work.reals[at.SQUARE] = 1.0, 0.0, 0.0
+        space = self.machine.new_run(self.dataset, order, work)
         mode = la.ALL_ROWS if support == "lattice" else la.GOOD_ROWS
-        self.machine.likelihood(self.corpus, order, space, mode)
-        work, used = space.table, int(space.gradient.ints[la.SLOTS])
+        self.machine.likelihood(self.dataset, order, space, mode)
+        work, used = space.table, int(space.gradient.ints[la.USED_SLOTS])
         work.v[:rows] = known
         chosen = np.ones((int(work.ints[at.ROWS]), work.v.shape[1]), bool)
         if support == "pairs":
@@ -235,7 +237,7 @@ class Objective:
         return work, np.flatnonzero(chosen)
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
-        """Its value at these weights, and its slopes."""
+        """Return the value and the gradient at these weights."""
         self.weights[self.chosen] = theta
         self.table.ints[at.GENERATION] += 1  # so that no sum of old weights is used again
         logs = np.concatenate(mapped(self._part, list(range(len(self.parts)))))
@@ -249,10 +251,10 @@ class Objective:
     def _part(self, number: int) -> Array:
         space = self.spaces[number]
         space.gradient.values.fill(0.0)
-        return self.machine.likelihood(self.corpus, self.parts[number], space, la.FIXED)
+        return self.machine.likelihood(self.dataset, self.parts[number], space, la.FIXED_ROWS)
 
-    def finished(self, theta: Array) -> Table:
-        """A table of its own with these weights, to score or to go on learning with."""
+    def finished(self, theta: Array) -> WeightTable:
+        """Return a table with these weights, to score or to continue training with."""
         self.weights[self.chosen] = theta
         table = self.table
         made = table._replace(

@@ -12,29 +12,34 @@ import numpy as np
 
 from laso.engine import layout as at
 from laso.engine.compile import Kernels, compiled
-from laso.engine.layout import Array, Corpus, Options, Out, Run, Table
+from laso.engine.layout import Array, Dataset, Options, Out, Run, WeightTable
 from laso.engine.problem import CompiledProblem, is_factored
-from laso.errors import SearchFailed, Unreachable
+from laso.errors import BadProblem, LasoError, SearchFailed, Unreachable
 
 SOME = 10_000  # rows to work on at a time
+
+# --------------------------------------------------------------------------- the weight table
 
 
 def new_table(
     n_labels: int, *, margin: float = 0.0, dtype: Any = np.float32, hash_bits: int = 0
-) -> Table:
-    """An empty weight table; ``margin`` is that of the options it will learn with."""
-    return Table(
-        np.zeros((1 << 12, 2), np.int64),
-        np.zeros((1 << 10, n_labels), dtype),
-        np.zeros((1 << 10, n_labels), dtype),
-        np.full(1 << 10, -1, np.int64),
-        np.array([0, 1, 0, hash_bits], np.int64),
-        np.array([1.0, 0.0, 0.0, margin]),
+) -> WeightTable:
+    """Return an empty weight table; ``margin`` is that of the options it will learn with."""
+    table = WeightTable(
+        slots=np.zeros((1 << 12, len(at.SlotColumn)), np.int64),
+        v=np.zeros((1 << 10, n_labels), dtype),
+        u=np.zeros((1 << 10, n_labels), dtype),
+        mark=np.full(1 << 10, -1, np.int64),
+        ints=np.zeros(len(at.TableInt), np.int64),
+        reals=np.zeros(len(at.TableReal)),
     )
+    table.ints[at.GENERATION], table.ints[at.BITS] = 1, hash_bits
+    table.reals[at.SCALE], table.reals[at.MARGIN] = 1.0, margin
+    return table
 
 
-def grown_table(table: Table, extra: int) -> Table:
-    """The table with room for so many more rows; its weights grow where they are.
+def grown_table(table: WeightTable, extra: int) -> WeightTable:
+    """Return the table with room for ``extra`` more rows; its weights grow in place.
 
     There must be no views of the weights but those of the table.
     """
@@ -48,12 +53,17 @@ def grown_table(table: Table, extra: int) -> Table:
         mark[before:] = -1
     if 2 * need > len(slots):
         capacity = 1 << (2 * need - 1).bit_length()
-        slots = placed(table.slots[table.slots[:, 1] != 0], capacity)
+        slots = placed(used_slots(table), capacity)
     return table._replace(slots=slots, v=v, u=u, mark=mark)
 
 
-def without_empty_rows(table: Table) -> Table:
-    """The table without rows that have no weight in it and none in the average.
+def used_slots(table: WeightTable) -> Array:
+    """Return the slots of a table that hold a key."""
+    return table.slots[table.slots[:, at.SLOT_ROW] != 0]
+
+
+def without_empty_rows(table: WeightTable) -> WeightTable:
+    """Return the table without the rows that have no weight, now or in the average.
 
     An update makes a row for every feature it looks at, also where good and bad nodes cancel out.
     """
@@ -61,9 +71,9 @@ def without_empty_rows(table: Table) -> Table:
     used: Array = np.logical_or(table.v[:rows].any(axis=1), table.u[:rows].any(axis=1))
     numbers = np.cumsum(used)  # the new number of a row, plus 1
     kept = int(numbers[-1]) if rows else 0
-    entries = table.slots[table.slots[:, 1] != 0]
-    entries = entries[used[entries[:, 1] - 1]]
-    entries[:, 1] = numbers[entries[:, 1] - 1]
+    entries = used_slots(table)
+    entries = entries[used[entries[:, at.SLOT_ROW] - 1]]
+    entries[:, at.SLOT_ROW] = numbers[entries[:, at.SLOT_ROW] - 1]
     for weights in (table.v, table.u):
         weights[:kept] = weights[:rows][used]
         weights[kept:rows] = 0
@@ -79,41 +89,187 @@ def _lengthened(array: Array, length: int) -> Array:
 
 
 def placed(entries: Array, capacity: int) -> Array:
-    """Entries (key, row + 1) in an open-addressing table; a vectorised round for each collision."""
-    slots = np.zeros((capacity, 2), np.int64)
-    where = entries[:, 0] & (capacity - 1)
+    """Return a hash table of entries (key, row + 1); each vectorised pass resolves collisions."""
+    slots = np.zeros((capacity, len(at.SlotColumn)), np.int64)
+    where = entries[:, at.SLOT_KEY] & (capacity - 1)
     while len(entries):
-        free = slots[where, 1] == 0
+        free = slots[where, at.SLOT_ROW] == 0
         slots[where[free]] = entries[free]  # of several with one place, the last one stays
-        lost = ~free | (slots[where, 1] != entries[:, 1])
+        lost = ~free | (slots[where, at.SLOT_ROW] != entries[:, at.SLOT_ROW])
         entries, where = entries[lost], (where[lost] + 1) & (capacity - 1)
     return slots
 
 
 def longer(array: Array, length: int) -> Array:
-    """An array with zeros after it, to that length."""
+    """Return the array padded with zeros to a length."""
     longer = np.zeros((length, *array.shape[1:]), array.dtype)
     longer[: len(array)] = array
     return longer
 
 
-def sizes(corpus: Corpus, order: Array) -> Array:
-    """The number of items of each input named."""
-    return corpus.starts[order + 1] - corpus.starts[order] if len(order) else order
+def averaged(table: WeightTable) -> WeightTable:
+    """Return the averaged weights, as a table for scoring only."""
+    return _scoring(table, int(table.ints[at.TICKS]))
+
+
+def current(table: WeightTable) -> WeightTable:
+    """Return the present weights, not averaged, as a table for scoring only."""
+    return _scoring(table, 0)
+
+
+def _scoring(table: WeightTable, ticks: int) -> WeightTable:
+    """Return the weights averaged over so many examples; 0: the present weights."""
+    rows = int(table.ints[at.ROWS])
+    v = np.empty((rows, table.v.shape[1]), table.v.dtype)
+    for first in range(0, rows, SOME):  # in parts, since float64 takes twice the room
+        part = slice(first, min(first + SOME, rows))
+        weights = table.v[part].astype(np.float64)
+        if ticks:
+            v[part] = (table.reals[at.SCALES] * weights - table.u[part]) / ticks
+        else:
+            v[part] = table.reals[at.SCALE] * weights
+    reals = np.zeros(len(at.TableReal))
+    reals[at.SCALE] = 1.0
+    return table._replace(v=v, u=table.u[:0], mark=table.mark[:0], reals=reals)
+
+
+def as_names(table: WeightTable) -> dict[tuple[int, int], float]:
+    """Return the weights under the names of the reference engine: (key, label)."""
+    scale = float(table.reals[at.SCALE])
+    return {
+        (int(key), label): scale * float(weight)
+        for key, row in used_slots(table)
+        for label, weight in enumerate(table.v[row - 1])
+        if weight
+    }
+
+
+# --------------------------------------------------------------------------- inputs
+
+
+def sizes(dataset: Dataset, order: Array) -> Array:
+    """Return the number of items of each given input."""
+    return dataset.starts[order + 1] - dataset.starts[order] if len(order) else order
 
 
 def parts(order: Array, threads: int) -> list[Array]:
-    """An order cut into one part for each thread, at least one."""
+    """Split an order into one part per thread, at least one."""
     parts = [part for part in np.array_split(order, max(1, threads)) if len(part)]
     return parts or [order]
 
 
 def mapped(function: Callable[[Any], Any], parts: list[Any]) -> list[Any]:
-    """The results for all parts, in one thread each."""
+    """Return the results for all parts, each computed in a thread of its own."""
     if len(parts) == 1:
         return [function(parts[0])]
     with ThreadPoolExecutor(len(parts)) as pool:
         return list(pool.map(function, parts))
+
+
+def default_threads() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def all_of(dataset: Dataset) -> Array:
+    """Return the numbers of all inputs of a dataset."""
+    return np.arange(len(dataset.starts) - 1)
+
+
+# --------------------------------------------------------------------------- working space
+
+
+def new_run(most: Array, table: WeightTable, *, width: int, factored: bool) -> Run:
+    """Return working space for inputs within the limits ``most``."""
+    rounds = int(most[at.STEPS]) + 1
+    nodes = 2 * rounds * (width + 1) + 16
+    features, scratch = most[at.MAX_FEATURES] + at.SLACK, 2 * (rounds + width) + 64
+    blocks, n_labels, dtype = most[at.BLOCKS], table.v.shape[1], table.v.dtype
+    factors = most[at.FACTORS] + 1 if factored else 0
+    run = Run(
+        states=np.zeros((nodes, most[at.STATE_SIZE]), np.int32),
+        ints=np.zeros((nodes, len(at.NodeColumn)), np.int64),
+        reals=np.zeros((nodes, len(at.NodeReal))),
+        agenda=np.zeros((rounds + at.EXTRA_LISTS, at.FIRST + width), np.int64),
+        groups=np.zeros(most[at.MAX_GROUPS] + at.SLACK, np.int32),
+        out=Out(np.zeros(features, np.int64), np.ones(features)),
+        rows=np.zeros(features, np.int64),
+        sums=np.zeros(n_labels, dtype),
+        block_sums=np.zeros((blocks + factors, n_labels), dtype),
+        block_maxima=np.zeros(blocks + factors),
+        block_versions=np.zeros(blocks, np.int64),
+        block_owners=np.zeros(blocks, np.int64),
+        factor_rows=np.zeros((factors, len(at.FactorColumn)), np.int64),
+        block_stack=np.zeros((blocks + 1, len(at.StackColumn)), np.int64),
+        meta=np.zeros(len(at.RunMeta), np.int64),
+        delta=np.zeros((1 << 10, len(at.DeltaColumn)), np.int64),
+        values=np.zeros(1 << 10),
+        compared=np.zeros((len(at.Side), scratch), np.int64),
+        coefficients=np.zeros((len(at.Side), scratch)),
+        scratch=np.zeros((len(at.ScratchRow), scratch), np.int64),
+    )
+    run.meta[at.PENDING] = -1
+    return run
+
+
+def grown_run(run: Run, status: int) -> Run:
+    """Return working space with more of what was asked for."""
+    if status == at.MORE_NODES:
+        n = 2 * len(run.ints)
+        return run._replace(
+            states=longer(run.states, n), ints=longer(run.ints, n), reals=longer(run.reals, n)
+        )
+    if status == at.MORE_SCRATCH:
+        n = 2 * run.scratch.shape[1]
+        return run._replace(
+            compared=np.zeros((len(at.Side), n), np.int64),
+            coefficients=np.zeros((len(at.Side), n)),
+            scratch=np.zeros((len(at.ScratchRow), n), np.int64),
+        )
+    n = 2 * len(run.delta)
+    return run._replace(delta=longer(run.delta, n), values=longer(run.values, n))
+
+
+# --------------------------------------------------------------------------- errors
+
+
+def failure(status: int, what: str, problem: type[CompiledProblem], run: Run) -> LasoError:
+    """Return the error for the status of a call; ``what`` names the input."""
+    if status == at.UNREACHABLE:
+        return Unreachable(
+            f"{what}: its output cannot be reached: at some y-good state no allowed step is y-good"
+        )
+    if status in (at.BAD_COUNT, at.BAD_BLOCK, at.BAD_KEY):
+        return broken_promise(what, problem, run)
+    return SearchFailed(f"{what}: the queue ran empty before a goal was dequeued")
+
+
+PROMISES = {
+    at.Method.LIMITS: "a path is longer than STEPS",
+    at.Method.GROUPS: "the number of groups must stay within MAX_GROUPS",
+    at.Method.LABELS: "the number of labels must stay within the width of the weights",
+    at.Method.FACTORS: "a factor's group must be below FACTORS, and its label must exist",
+    at.Method.BLOCK: "a block must be below BLOCKS",
+    at.Method.SUB_BLOCK: "a sub-block must have a smaller number than its block",
+    at.Method.BLOCK_FEATURES: "the number of features must stay within MAX_FEATURES",
+    at.Method.FEATURES: "the number of features must stay within MAX_FEATURES",
+    at.Method.KEY: "the key must rise with every step and stay within STEPS",
+}
+
+
+def broken_promise(what: str, problem: type[CompiledProblem], run: Run) -> BadProblem:
+    """Return the error for the fault that a kernel has recorded."""
+    method = at.Method(run.meta[at.FAULT_METHOD])
+    value, low, high = (
+        int(run.meta[column]) for column in (at.FAULT_VALUE, at.FAULT_LOW, at.FAULT_HIGH)
+    )
+    return BadProblem(
+        f"{what}: {PROMISES[method]}; {problem.__name__}.{method.name.lower()}: "
+        f"found {value}, expected {low} to {high}"
+    )
+
+
+# --------------------------------------------------------------------------- the engine
 
 
 @dataclass(frozen=True)
@@ -125,48 +281,29 @@ class Machine:
 
     @property
     def kernels(self) -> Kernels:
-        """The entry points."""
+        """The entry points for decoding."""
         return compiled(self.problem)
 
-    def new_run(self, corpus: Corpus, order: Array, table: Table) -> Run:
-        """Working space for the largest of the inputs named."""
-        most = np.ones(at.LIMITS, np.int64)
-        self.kernels("largest", corpus, order, most, np.zeros(at.LIMITS, np.int64))
-        width = self.options.width
-        rounds = int(most[at.STEPS]) + 2
-        nodes = 2 * rounds * (width + 1) + 16
-        n_labels, dtype = table.v.shape[1], table.v.dtype
-        others = most[at.OTHERS] + 1 if is_factored(self.problem) else 0
-        run = Run(
-            np.zeros((nodes, most[at.STATE_SIZE]), np.int32),
-            np.zeros((nodes, 9), np.int64),
-            np.zeros((nodes, 4), np.float64),
-            np.zeros((rounds + 2, at.FIRST + width), np.int64),
-            np.zeros(most[at.MAX_GROUPS], np.int32),
-            Out(np.zeros(most[at.MAX_FEATURES], np.int64), np.ones(most[at.MAX_FEATURES])),
-            np.zeros(most[at.MAX_FEATURES], np.int64),
-            np.zeros(n_labels, dtype),
-            np.zeros((most[at.CELLS] + others, n_labels), dtype),
-            np.zeros(most[at.CELLS] + others),
-            np.zeros(most[at.CELLS], np.int64),
-            np.zeros(most[at.CELLS], np.int64),
-            np.zeros((others, 2), np.int64),
-            np.zeros((most[at.CELLS] + 1, 2), np.int64),
-            np.zeros(at.META, np.int64),
-            np.zeros((1 << 10, 3), np.int64),
-            np.zeros(1 << 10, np.float64),
-            np.zeros((5, 2 * (rounds + width) + 64), np.int64),
-            np.zeros((2, 2 * (rounds + width) + 64)),
-        )
-        run.meta[at.PENDING] = -1
-        return run
+    @property
+    def learning_kernels(self) -> Kernels:
+        """The entry points for learning."""
+        return compiled(self.problem, full=self.options.strategy >= at.STANDARD)
 
-    def learn(self, corpus: Corpus, order: Array, table: Table, run: Run) -> tuple[Table, Run, int]:
-        """Learn from the examples named, in turn; the table and run as grown, and the errors."""
-        kernels = compiled(self.problem, full=self.options.strategy >= at.STANDARD)
+    def new_run(self, dataset: Dataset, order: Array, table: WeightTable) -> Run:
+        """Return working space for the largest of the given inputs."""
+        most = np.ones(len(at.Limit), np.int64)
+        self.kernels("largest", dataset, order, most, np.zeros(len(at.Limit), np.int64))
+        return new_run(most, table, width=self.options.width, factored=is_factored(self.problem))
+
+    def learn(
+        self, dataset: Dataset, order: Array, table: WeightTable, run: Run
+    ) -> tuple[WeightTable, Run, int]:
+        """Learn from the given examples in turn; return table and run as grown, and the errors."""
         wrong = 0
         while len(order):
-            done, errors, status = kernels("learn_many", corpus, order, table, run, self.options)
+            done, errors, status = self.learning_kernels(
+                "learn_many", dataset, order, table, run, self.options
+            )
             wrong += errors
             order = order[done:]
             if status == at.MORE_ROWS:
@@ -176,14 +313,14 @@ class Machine:
                 run = grown_run(run, status)
             elif status != at.DONE:
                 run.meta[at.PENDING] = -1  # so that it can go on with other examples
-                raise failure(status, f"example {int(order[0])}")
+                raise failure(status, f"example {int(order[0])}", self.problem, run)
         return table, run, wrong
 
     def decode(
-        self, corpus: Corpus, order: Array, table: Table, *, threads: int = 1
+        self, dataset: Dataset, order: Array, table: WeightTable, *, threads: int = 1
     ) -> tuple[Array, Array, Array]:
-        """The operators (group, label) found for the inputs named, where each ends, the scores."""
-        found = mapped(lambda part: self._decode(corpus, part, table), parts(order, threads))
+        """Return the predicted operators (group, label) of the inputs, their ends, the scores."""
+        found = mapped(lambda part: self._decode(dataset, part, table), parts(order, threads))
         shifts = np.cumsum([0, *(len(steps) for steps, _, _ in found)])
         return (
             np.concatenate([steps for steps, _, _ in found]),
@@ -191,9 +328,11 @@ class Machine:
             np.concatenate([scores for _, _, scores in found]),
         )
 
-    def _decode(self, corpus: Corpus, order: Array, table: Table) -> tuple[Array, Array, Array]:
-        run = self.new_run(corpus, order, table)
-        steps = np.zeros((int(sizes(corpus, order).sum()) + 16, 2), np.int32)
+    def _decode(
+        self, dataset: Dataset, order: Array, table: WeightTable
+    ) -> tuple[Array, Array, Array]:
+        run = self.new_run(dataset, order, table)
+        steps = np.zeros((int(sizes(dataset, order).sum()) + 16, len(at.StepColumn)), np.int32)
         ends = np.zeros(len(order), np.int64)
         scores = np.zeros(len(order))
         first = 0
@@ -201,7 +340,7 @@ class Machine:
             begin = int(ends[first - 1]) if first else 0
             done, status = self.kernels(
                 "decode_many",
-                corpus,
+                dataset,
                 order[first:],
                 table,
                 run,
@@ -216,99 +355,26 @@ class Machine:
             elif status == at.MORE_NODES:
                 run = grown_run(run, status)
             elif status != at.DONE:
-                raise failure(status, f"input {int(order[first])}")
+                raise failure(status, f"input {int(order[first])}", self.problem, run)
         return steps[: ends[-1] if len(ends) else 0], ends, scores
 
 
-def grown_run(run: Run, status: int) -> Run:
-    """Working space with more of what was asked for."""
-    if status == at.MORE_NODES:
-        n = 2 * len(run.ints)
-        return run._replace(
-            states=longer(run.states, n), ints=longer(run.ints, n), reals=longer(run.reals, n)
-        )
-    if status == at.MORE_SCRATCH:
-        n = 2 * run.scratch.shape[1]
-        return run._replace(
-            scratch=np.zeros((5, n), np.int64), weights=np.zeros((2, n), np.float64)
-        )
-    n = 2 * len(run.delta)
-    return run._replace(delta=longer(run.delta, n), values=longer(run.values, n))
-
-
-def failure(status: int, what: str) -> Exception:
-    """The error that a call ended with."""
-    if status == at.UNREACHABLE:
-        return Unreachable(
-            f"{what}: its output cannot be reached: at some y-good state no allowed step is y-good"
-        )
-    return SearchFailed(f"{what}: the queue ran empty before a goal was dequeued")
-
-
 def warm(problem: type[CompiledProblem], options: Options, *, dtype: Any = np.float32) -> None:
-    """Compile (or load) what learning and decoding need, by calling it on nothing."""
+    """Compile (or load) what learning and decoding need, by calls without inputs."""
     machine = Machine(problem, options)
     nothing, longs = np.zeros(0, np.int64), np.zeros(1, np.int64)
-    corpus = Corpus(
-        np.zeros((0, 1), np.int32),
-        longs,
-        nothing,
-        np.zeros(0, np.float32),
-        nothing,
-        np.zeros(0, np.int32),
-        longs,
+    dataset = Dataset(
+        items=np.zeros((0, 1), np.int32),
+        starts=longs,
+        pool=nothing,
+        values=np.zeros(0, np.float32),
+        spec=nothing,
+        outputs=np.zeros(0, np.int32),
+        output_starts=longs,
     )
     table = new_table(1, dtype=dtype)
-    run = machine.new_run(corpus, nothing, table)
-    kernels = compiled(problem, full=options.strategy >= at.STANDARD)
-    kernels("learn_many", corpus, nothing, table, run, options)
+    run = machine.new_run(dataset, nothing, table)
+    machine.learning_kernels("learn_many", dataset, nothing, table, run, options)
     results = Out(nothing, np.zeros(0))
-    steps = np.zeros((0, 2), np.int32)
-    machine.kernels("decode_many", corpus, nothing, table, run, options, steps, results)
-
-
-def default_threads() -> int:
-    """As many threads as this process may use cores."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def all_of(corpus: Corpus) -> Array:
-    """The numbers of all inputs of a corpus."""
-    return np.arange(len(corpus.starts) - 1)
-
-
-def averaged(table: Table) -> Table:
-    """The averaged weights, as a table that only scores."""
-    return _scoring(table, int(table.ints[at.TICKS]))
-
-
-def current(table: Table) -> Table:
-    """The weights as they are, not averaged, as a table that only scores."""
-    return _scoring(table, 0)
-
-
-def _scoring(table: Table, ticks: int) -> Table:
-    """The weights averaged over so many examples; 0: as they are."""
-    rows = int(table.ints[at.ROWS])
-    v = np.empty((rows, table.v.shape[1]), table.v.dtype)
-    for first in range(0, rows, SOME):  # in parts, since float64 takes twice the room
-        part = slice(first, min(first + SOME, rows))
-        weights = table.v[part].astype(np.float64)
-        if ticks:
-            v[part] = (table.reals[at.SCALES] * weights - table.u[part]) / ticks
-        else:
-            v[part] = table.reals[at.SCALE] * weights
-    return table._replace(
-        v=v, u=table.u[:0], mark=table.mark[:0], reals=np.array([1.0, 0.0, 0.0, 0.0])
-    )
-
-
-def as_names(table: Table) -> dict[tuple[int, int], float]:
-    """The weights as the reference engine names them: by (key, label)."""
-    scale = float(table.reals[at.SCALE])
-    return {
-        (int(key), label): scale * float(weight)
-        for key, row in table.slots[table.slots[:, 1] != 0]
-        for label, weight in enumerate(table.v[row - 1])
-        if weight
-    }
+    steps = np.zeros((0, len(at.StepColumn)), np.int32)
+    machine.kernels("decode_many", dataset, nothing, table, run, options, steps, results)

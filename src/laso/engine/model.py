@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from laso.engine.layout import Array, Corpus, Table
+from laso.engine.layout import Array, Dataset, WeightTable
 from laso.engine.machine import Machine, all_of, default_threads, new_table
 from laso.engine.options import options_for
 from laso.engine.passes import Plan, Training, train
@@ -24,14 +24,14 @@ from laso.training import Progress, Rule, Strategy
 from laso.updates import perceptron
 
 
-def make_corpus(
+def make_dataset(
     inputs: Iterable[Any],
     outputs: Iterable[Any] | None = None,
     *,
     spec: Sequence[int] | Array = (),
     pool: Any = (),
     values: Any = (),
-) -> Corpus:
+) -> Dataset:
     """Inputs (each a table of integers, one row per item) and outputs (rows of integers) as arrays.
 
     ``spec``, ``pool`` and ``values`` are handed to the problem's functions as they are.
@@ -43,7 +43,7 @@ def make_corpus(
     columns = {x.shape[1] for x in tables}
     if len(columns) > 1:
         raise BadData(f"all inputs need equally many columns, found {sorted(columns)}")
-    return Corpus(
+    return Dataset(
         items=_joined(tables, np.zeros((0, columns.pop() if columns else 1), np.int32)),
         starts=_starts(tables),
         pool=np.ascontiguousarray(pool, np.int64),
@@ -84,7 +84,7 @@ class CompiledModel:
     spec: Array
 
     @property
-    def table(self) -> Table:
+    def table(self) -> WeightTable:
         """The averaged weights."""
         assert self.training.best is not None
         return self.training.best
@@ -93,9 +93,9 @@ class CompiledModel:
         self, inputs: Iterable[Any], *, pool: Any = (), values: Any = (), threads: int | None = None
     ) -> list[Array]:
         """For each input the operators (group, label) that the search finds, one row per step."""
-        corpus = make_corpus(inputs, spec=self.spec, pool=pool, values=values)
+        dataset = make_dataset(inputs, spec=self.spec, pool=pool, values=values)
         steps, ends, _ = self.machine.decode(
-            corpus, all_of(corpus), self.table, threads=threads or default_threads()
+            dataset, all_of(dataset), self.table, threads=threads or default_threads()
         )
         return np.split(steps, ends[:-1]) if len(ends) else []
 
@@ -118,12 +118,12 @@ def fit(
     pairs = list(data)
     if not pairs:
         raise ValueError("there is nothing to learn from: no pair (x, y) was given")
-    corpus = make_corpus(
+    dataset = make_dataset(
         (x for x, _ in pairs), [y for _, y in pairs], spec=spec, pool=pool, values=values
     )
     machine = Machine(
         problem, options_for(problem, queue or beam(5), update or perceptron(), strategy)
     )
     training = Training(new_table(n_labels, margin=machine.options.margin))
-    train(machine, corpus, training, plan or Plan(), progress=progress)
-    return CompiledModel(machine, training, corpus.spec)
+    train(machine, dataset, training, plan or Plan(), progress=progress)
+    return CompiledModel(machine, training, dataset.spec)

@@ -1,7 +1,7 @@
 """Queue, update and strategy of the reference engine as options of the compiled one.
 
-One vocabulary serves both engines: ``beam(5)``, ``alma(alpha=0.9)``, ``early`` mean the same in
-each, and what the compiled engine does not offer is refused here.
+Both engines take the same values: ``beam(5)``, ``alma(alpha=0.9)``, ``early``. A value that the
+compiled engine does not support is an error here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ STRATEGIES: list[Any] = [restart, early, standard, max_violation]
 def options_for(
     problem: type[CompiledProblem], queue: MakeQueue, update: Rule, strategy: Strategy = restart
 ) -> Options:
-    """The options that make the compiled engine do what the reference engine does with these."""
+    """Return the options of the compiled engine that are equal to queue, update and strategy."""
     kind, keyed, width = _queue(problem, queue)
     if strategy not in STRATEGIES:
         raise ValueError(f"the compiled engine has no strategy {strategy!r}")
@@ -49,7 +49,7 @@ def options_for(
         kind=kind,
         keyed=keyed,
         width=width,
-        update=at.PERCEPTRON,
+        update=int(at.PERCEPTRON),
         weighting=WEIGHTINGS.index(weighting),
         strategy=STRATEGIES.index(strategy),
         normalize_always=0,
@@ -63,7 +63,7 @@ def options_for(
         if update.p != 2.0:
             raise ValueError(f"the compiled engine has ALMA for p = 2 only, found p = {update.p}")
         return options._replace(
-            update=at.ALMA,
+            update=int(at.ALMA),
             alpha=float(update.alpha),
             b=float(update.b),
             c=float(update.C),
@@ -72,7 +72,7 @@ def options_for(
         )
     if isinstance(update, PassiveAggressive):
         return options._replace(
-            update=at.PASSIVE_AGGRESSIVE, c=float(update.C), margin=float(update.margin)
+            update=int(at.PASSIVE_AGGRESSIVE), c=float(update.C), margin=float(update.margin)
         )
     if isinstance(update, Perceptron):
         return options._replace(margin=float(update.margin))
@@ -80,18 +80,18 @@ def options_for(
 
 
 def is_exact(queue: MakeQueue) -> bool:
-    """Whether a queue is ``exact()``, which has a machine of its own (see ``ExactMachine``)."""
+    """Return whether a queue is ``exact()``, which has an engine of its own (``ExactMachine``)."""
     return type(queue) is Exact and queue.signature is None
 
 
 def _queue(problem: type[CompiledProblem], queue: MakeQueue) -> tuple[int, int, int]:
     if type(queue) is BoundedBestFirst:
-        return at.RANKED, 0, queue.width
+        return int(at.RANKED), 0, queue.width
     if type(queue) is Beam and queue.key in (None, depth, own_key):
         has_key = problem.key is not CompiledProblem.key
         if queue.key == own_key and not has_key:
             raise ValueError(f"{problem.__name__} has no key to group a beam by")
-        return at.ROUNDS, int(has_key and queue.key != depth), queue.width
+        return int(at.ROUNDS), int(has_key and queue.key != depth), queue.width
     raise ValueError(
         "the compiled engine has the queues greedy(), beam(n), beam(n, key=depth), "
         f"bounded_best_first(n) and exact() without a signature, found {queue!r}"

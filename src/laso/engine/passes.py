@@ -1,4 +1,4 @@
-"""Passes over a corpus with the compiled engine: epochs, progress, held-out score, interruption."""
+"""Train the compiled engine: epochs, progress, held-out score, interruption."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from typing import Any, Protocol
 import numpy as np
 
 from laso.engine import layout as at
-from laso.engine.layout import Array, Corpus, Table
+from laso.engine.layout import Array, Dataset, WeightTable
 from laso.engine.machine import averaged, current
 from laso.training import Progress, visiting_order
 
-CHUNK = 256  # examples between two chances to report and to be interrupted
+CHUNK = 256  # examples between two reports, where training can be interrupted
 
 
 @dataclass
 class Training:
-    """The state of a training run: saved and loaded, it goes on as if it had never stopped."""
+    """The state of a training run: once saved and loaded, it continues as if never stopped."""
 
-    table: Table
+    table: WeightTable
     epoch: int = 0
     best_epoch: int = 0
     best_score: float = -np.inf
-    best: Table | None = None
+    best: WeightTable | None = None
     scores: list[float] = field(default_factory=list)
     converged: bool = False
     interrupted: bool = False
-    squares: Array | None = None  # of past slopes, for adagrad()
+    squares: Array | None = None  # AdaGrad's sums of squared gradients
     clock: float = 0.0  # the sum of the rates of all steps, for adagrad() and sgd()
 
-    def judge(self, kept: Table, score: float) -> None:
-        """Note the score of an epoch, and keep its weights if no other was as good."""
+    def judge(self, kept: WeightTable, score: float) -> None:
+        """Record the score of an epoch, and keep its weights if it is the best so far."""
         self.scores.append(score)
         if score > self.best_score:
             self.best_score, self.best_epoch, self.best = score, self.epoch, kept
@@ -48,7 +48,7 @@ class Plan:
     epochs: int = 10
     seed: int | None = 0
     patience: int | None = None  # stop after so many epochs without a better held-out score
-    average: bool = True  # keep the average of the weights, not those that learning ended with
+    average: bool = True  # keep the averaged weights instead of the last ones
     after: Callable[[Training], None] = lambda training: None  # called after each epoch
 
     def __post_init__(self) -> None:
@@ -58,52 +58,54 @@ class Plan:
             raise ValueError(f"patience must be at least 1, found {self.patience}")
 
     def order(self, epoch: int, n: int) -> Array:
-        """The order of an epoch: a function of seed and epoch, so that a run can be resumed."""
+        """Return the order of an epoch: a function of seed and epoch, so that a run can resume."""
         return np.array(visiting_order(n, self.seed, epoch), np.int64)
 
-    def kept(self, table: Table) -> Table:
-        """What is kept of the weights of the moment, as a table that only scores."""
+    def kept(self, table: WeightTable) -> WeightTable:
+        """Return the weights to keep of the present ones, as a table for scoring only."""
         return averaged(table) if self.average else current(table)
 
     def is_over(self, training: Training) -> bool:
-        """Has the held-out score not become better for too long?"""
+        """Return whether the held-out score has not improved for ``patience`` epochs."""
         waited = training.epoch - training.best_epoch
         return bool(training.scores) and self.patience is not None and waited >= self.patience
 
     def finish(self, training: Training, *, scored: bool) -> None:
-        """See to it that there are best weights: the last ones, if no epoch was scored."""
+        """Set the best weights to the last ones if no epoch was scored."""
         if training.best is None or not scored:
             training.best = self.kept(training.table)
             training.best_epoch = training.epoch
 
 
 class Learner(Protocol):
-    """What learns from examples: a ``Machine``, or one like it."""
+    """What ``train`` needs of an engine: that of a ``Machine``."""
 
-    def new_run(self, corpus: Corpus, order: Array, table: Table) -> Any:
-        """Working space for the largest of the inputs named."""
+    def new_run(self, dataset: Dataset, order: Array, table: WeightTable) -> Any:
+        """Return working space for the largest of the given inputs."""
 
-    def learn(self, corpus: Corpus, order: Array, table: Table, run: Any) -> tuple[Table, Any, int]:
-        """Learn from the examples named, in turn; table and run as grown, and the errors."""
+    def learn(
+        self, dataset: Dataset, order: Array, table: WeightTable, run: Any
+    ) -> tuple[WeightTable, Any, int]:
+        """Learn from the given examples in turn; return table and run as grown, and the errors."""
 
 
 def train(
     machine: Learner,
-    corpus: Corpus,
+    dataset: Dataset,
     training: Training,
     plan: Plan,
     *,
-    score: Callable[[Table], float] | None = None,
+    score: Callable[[WeightTable], float] | None = None,
     progress: Callable[[Progress], None] | None = None,
     settle: Callable[[], None] = lambda: None,
 ) -> Training:
-    """Go on from ``training`` to the end of the plan; Ctrl-C ends it after the present examples.
+    """Continue ``training`` to the end of the plan; Ctrl-C ends it after the present examples.
 
-    With ``score``, the weights of the best epoch (see ``Plan.average``) are in ``training.best``;
-    without, those of the last. An interrupted epoch counts in the averages, and is begun anew if
-    resumed. ``settle`` is called before the weights are used.
+    With ``score``, ``training.best`` has the weights of the best epoch (see ``Plan.average``), else
+    those of the last. An interrupted epoch counts in the averages, and starts again when resumed.
+    ``settle`` is called before the weights are used.
     """
-    n = len(corpus.starts) - 1
+    n = len(dataset.starts) - 1
     run = None
     tell = progress or (lambda report: None)
     with _deferred_interrupt() as stop:
@@ -112,12 +114,12 @@ def train(
                 epoch = training.epoch + 1
                 order = plan.order(epoch, n)
                 if run is None:
-                    run = machine.new_run(corpus, order, training.table)
+                    run = machine.new_run(dataset, order, training.table)
                 before = _updates(training)
                 wrong = 0
                 for first in range(0, n, CHUNK):
                     part = order[first : first + CHUNK]
-                    training.table, run, errors = machine.learn(corpus, part, training.table, run)
+                    training.table, run, errors = machine.learn(dataset, part, training.table, run)
                     wrong += errors
                     done = first + len(part)
                     tell(Progress(epoch, plan.epochs, done, n, _updates(training), wrong / done))
@@ -147,9 +149,9 @@ def _updates(training: Training) -> int:
 
 @contextlib.contextmanager
 def _deferred_interrupt() -> Iterator[Callable[[], None]]:
-    """Hold Ctrl-C back until the function yielded is called, so that no update is cut in two.
+    """Defer Ctrl-C until the yielded function is called, so that no update is cut in two.
 
-    A second Ctrl-C is not held back. Outside the main thread there are no signals to hold.
+    A second Ctrl-C is not deferred. Outside the main thread there are no signals to defer.
     """
     asked = False
 

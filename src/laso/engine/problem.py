@@ -1,4 +1,4 @@
-"""A search problem for the compiled engine: small functions over integers, written once.
+"""A search problem for the compiled engine: small static methods over integers, written once.
 
 The same class runs compiled, and uncompiled in the reference engine (``reference.py``).
 """
@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from laso.engine.layout import SAME
+from laso.engine.layout import SAME_LABEL
 
 NAMES = (
     "limits",
     "initial",
     "groups",
     "labels",
-    "rests",
-    "cell",
-    "part",
-    "shared",
+    "factors",
+    "block",
+    "sub_block",
+    "block_features",
     "features",
     "allowed",
     "apply",
@@ -31,24 +31,29 @@ REQUIRED = ("limits", "initial", "features", "apply", "is_goal", "is_good")
 
 
 class CompiledProblem:
-    """Override these static methods, each in the Numba subset of Python.
+    """Base class of compiled problems: override these static methods in the Numba subset of Python.
 
-    A state is a row of int32. An operator is a pair (group, label): the groups of a state are the
-    choices that share features, and every feature key owns a row of weights, one for each label,
-    so that one look-up scores all labels of a group. ``x`` is an ``Input``, ``y`` a row of int32.
+    A state is a row of int32. An operator is a pair (group, label). A group is a choice whose
+    labels share their features: every feature key owns a row of weights, one for each label, so
+    that one look-up scores all labels of a group. ``x`` is an ``Input``, ``y`` a row of int32.
 
-    What many steps have in common goes into cells: the sum over a cell is that of its own features
-    and of its parts, computed once for an input while the weights stay as they are.
+    Features that many steps share go into blocks. The engine computes the sum of a block once per
+    input while the weights stay the same: that of its own features and of its sub-blocks.
 
-    Where a step makes several decisions at once, groups rest on others: ``rests`` names groups
-    whose features its steps have too, each with a label of its own. Their sums are computed once a
-    state, and a group is passed over if they tell that none of its steps is good enough for the
-    queue, so that a product of many labels costs little more than its factors.
+    Where a step makes several decisions at once, its score is a sum of factors. ``factors`` names
+    further groups whose features the step has too, each with a label of its own. The engine
+    computes the sum of a factor once per state, and skips a group if its factors show that none of
+    its steps can enter the queue. So a product of many labels costs little more than its factors.
 
-    ``is_good`` and ``key`` are asked before ``allowed``, so they must bear steps that are not.
+    The engine calls ``is_good`` and ``key`` before ``allowed``, so they must accept steps that are
+    not allowed.
 
-    ``weighted`` says that ``features`` and ``shared`` write values beside their keys. ``costs`` is
-    where in spec a problem is told the place of the losses of labels, if it can be told.
+    Attributes
+    ----------
+    weighted : bool, default=False
+        Whether ``features`` and ``block_features`` write values beside their keys.
+    costs : int, default=-1
+        Index in ``spec`` of the class costs' offset; -1 if costs are not supported.
     """
 
     weighted = False
@@ -56,96 +61,100 @@ class CompiledProblem:
 
     @staticmethod
     def limits(x: Any, out: Any) -> None:
-        """Write STATE_SIZE, MAX_GROUPS, MAX_FEATURES, CELLS, STEPS: what may be needed for x.
+        """Write upper bounds for x: STATE_SIZE, MAX_GROUPS, MAX_FEATURES, BLOCKS, STEPS, FACTORS.
 
-        MAX_FEATURES bounds what one call of ``shared`` or ``features`` writes, STEPS the length of
-        a path, and the key if there is one. OTHERS may follow: how many groups there are to rest
-        on. They have the numbers below it, and those that ``groups`` writes begin there.
+        MAX_FEATURES bounds the features that one call of ``features`` or ``block_features`` writes.
+        STEPS bounds the length of a path and the key. FACTORS, 0 by default, is the number of
+        groups that only serve as factors: they have the numbers below it, and the groups that
+        ``groups`` writes have the numbers from there on.
         """
         raise NotImplementedError
 
     @staticmethod
     def initial(x: Any, state: Any) -> None:
-        """Write the start state (all of it: the row is used again)."""
+        """Write the initial state, all of it: the engine reuses rows."""
         raise NotImplementedError
 
     @staticmethod
     def groups(x: Any, state: Any, out: Any) -> int:
-        """Write the groups that apply; how many. By default there is one, 0."""
+        """Write the groups of the state's operators, and return their number; by default 0 only."""
         out[0] = 0
         return 1
 
     @staticmethod
     def labels(x: Any, width: int) -> int:
-        """How many labels operators have; by default as many as a row of weights is wide."""
+        """Return the number of labels of operators; by default the width of a row of weights."""
         return width
 
     @staticmethod
-    def rests(x: Any, state: Any, group: int, i: int) -> tuple[int, int]:
-        """The i-th group (below OTHERS) whose features a step has too, and with which label.
+    def factors(x: Any, state: Any, group: int, i: int) -> tuple[int, int]:
+        """Return group (below FACTORS) and label of a step's i-th factor; group -1: no more.
 
-        SAME stands for the label of the step; a group of -1: no more.
+        A factor with SAME_LABEL takes the step's own label.
         """
-        return -1, SAME
+        return -1, SAME_LABEL
 
     @staticmethod
-    def cell(x: Any, state: Any, group: int) -> int:
-        """The step's cell, a number below CELLS: steps of equal cell share its sum; -1: none."""
+    def block(x: Any, state: Any, group: int) -> int:
+        """Return the step's block, a number below BLOCKS; -1: none."""
         return -1
 
     @staticmethod
-    def part(x: Any, cell: int, i: int) -> int:
-        """The i-th cell (of smaller number) whose sum is part of this cell's; -1: no more."""
+    def sub_block(x: Any, block: int, i: int) -> int:
+        """Return the i-th sub-block of a block, which has a smaller number; -1: no more."""
         return -1
 
     @staticmethod
-    def shared(x: Any, cell: int, out: Any) -> int:
-        """Write the cell's own features, which depend on nothing else; how many."""
+    def block_features(x: Any, block: int, out: Any) -> int:
+        """Write the block's own features, and return their number; they depend on x and block."""
         return 0
 
     @staticmethod
     def features(x: Any, state: Any, group: int, out: Any) -> int:
-        """Write the other features (out.keys, and out.values if weighted); how many."""
+        """Write the other features (out.keys; out.values if weighted), and return their number."""
         raise NotImplementedError
 
     @staticmethod
     def allowed(x: Any, state: Any, group: int, label: int) -> bool:
-        """May this step be taken?"""
+        """Return whether the operator applies to the state."""
         return True
 
     @staticmethod
     def apply(x: Any, state: Any, group: int, label: int, new: Any) -> None:
-        """Write the state that the step leads to (all of it)."""
+        """Write the successor of the state, all of it."""
         raise NotImplementedError
 
     @staticmethod
     def is_goal(x: Any, state: Any) -> bool:
-        """Is the state a complete output?"""
+        """Return whether the state is a complete output."""
         raise NotImplementedError
 
     @staticmethod
     def is_good(x: Any, y: Any, state: Any, group: int, label: int) -> bool:
-        """Does this step from a y-good state keep y within reach?"""
+        """Return whether y is still reachable after this step from a y-good state."""
         raise NotImplementedError
 
     @staticmethod
     def loss(
         x: Any, y: Any, state: Any, group: int, label: int, was_good: bool, good: bool
     ) -> float:
-        """The loss of the step; by default 1 for one that leaves the good path."""
+        """Return the loss of the step; by default 1 for a step that leaves the good path."""
         return 1.0 if was_good and not good else 0.0
 
     @staticmethod
     def key(x: Any, state: Any, group: int, label: int) -> int:
-        """The round in which the step's result competes (rising on a path, 0 at the start)."""
+        """Return the round in which the successor competes; it rises along a path from 0."""
         return -1
 
     @staticmethod
     def signature(x: Any, state: Any, group: int, label: int) -> int:
-        """States of equal key and signature have the same future: exact search may join them."""
+        """Return a number for the successor; exact search joins states of equal key and signature.
+
+        They must have the same future.
+        """
         return -1
 
 
 def is_factored(problem: type[CompiledProblem]) -> bool:
-    """Do its groups rest on others?"""
-    return problem.rests is not CompiledProblem.rests
+    """Return whether the steps of a problem have further factors."""
+    return problem.factors is not CompiledProblem.factors

@@ -1,4 +1,4 @@
-"""A compiled problem, uncompiled, in the reference engine: the specification of the compiled one.
+"""A compiled problem in the reference engine, uncompiled: the specification of the compiled one.
 
 ``Reference(problem)`` is an ordinary ``laso.Problem`` whose inputs are ``Input`` objects and whose
 operators are pairs (group, label). Feature names are pairs (key, label), as in
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from laso.engine import layout as at
-from laso.engine.layout import Array, Corpus, Input, Out
+from laso.engine.layout import Array, Dataset, Input, Out
 from laso.engine.options import own_key
 from laso.engine.problem import CompiledProblem
 from laso.problem import CompiledState, Node, Problem
@@ -26,7 +26,7 @@ Operator = tuple[int, int]
 
 @dataclass(frozen=True)
 class State(CompiledState):
-    """A state with what the step into it said of it."""
+    """A state with the key, the signature and the operator of the step into it."""
 
     row: tuple[int, ...]
     key: int = 0
@@ -37,7 +37,7 @@ class State(CompiledState):
 
 
 class Reference(Problem):
-    """Runs a compiled problem's functions as plain Python, one step at a time."""
+    """Runs the methods of a compiled problem as plain Python, one step at a time."""
 
     def __init__(self, problem: type[CompiledProblem], n_labels: int, *, hash_bits: int = 0):
         self.problem = problem
@@ -45,7 +45,7 @@ class Reference(Problem):
         self.hash_bits = hash_bits
 
     def _limits(self, x: Input) -> Array:
-        limits = np.zeros(at.LIMITS, np.int64)
+        limits = np.zeros(len(at.Limit), np.int64)
         self.problem.limits(x, limits)
         return np.maximum(limits, 1)
 
@@ -92,29 +92,29 @@ class Reference(Problem):
                 vector[key, label] = vector.get((key, label), 0.0) + value
 
         for group, label in self._factors(x, row, operator):
-            for cell in self._cells(x, int(self.problem.cell(x, row, group))):
-                add(self.problem.shared(x, cell, out), label)
+            for block in self._blocks(x, int(self.problem.block(x, row, group))):
+                add(self.problem.block_features(x, block, out), label)
             add(self.problem.features(x, row, group, out), label)
         return vector
 
     def _factors(self, x: Input, row: Array, operator: Operator) -> Iterator[Operator]:
-        """The step itself, then those whose features it has too."""
+        """Yield group and label of the factors of a step, whose own are the first."""
         yield operator
         for i in count():
-            group, label = self.problem.rests(x, row, operator[0], i)
+            group, label = self.problem.factors(x, row, operator[0], i)
             if group < 0:
                 return
-            yield int(group), operator[1] if label == at.SAME else int(label)
+            yield int(group), operator[1] if label == at.SAME_LABEL else int(label)
 
-    def _cells(self, x: Input, cell: int) -> Iterator[int]:
-        """The parts of a cell, all the way down, then the cell."""
-        if cell >= 0:
+    def _blocks(self, x: Input, block: int) -> Iterator[int]:
+        """Yield the sub-blocks of a block, all the way down, then the block."""
+        if block >= 0:
             for i in count():
-                part = int(self.problem.part(x, cell, i))
-                if part < 0:
+                below = int(self.problem.sub_block(x, block, i))
+                if below < 0:
                     break
-                yield from self._cells(x, part)
-            yield cell
+                yield from self._blocks(x, below)
+            yield block
 
     def is_good(self, x: Input, y: Array, node: Node) -> bool:
         state: State = node.state
@@ -131,15 +131,15 @@ class Reference(Problem):
         return float(self.problem.loss(x, y, before, *state.step, was_good, good))
 
 
-def input_of(corpus: Corpus, i: int) -> Input:
-    """Input i of a corpus."""
-    items = corpus.items[corpus.starts[i] : corpus.starts[i + 1]]
-    return Input(items, corpus.pool, corpus.values, corpus.spec)
+def input_of(dataset: Dataset, i: int) -> Input:
+    """Return input i of a dataset."""
+    items = dataset.items[dataset.starts[i] : dataset.starts[i + 1]]
+    return Input(items, dataset.pool, dataset.values, dataset.spec)
 
 
-def output_of(corpus: Corpus, i: int) -> Array:
-    """Output i of a corpus."""
-    return corpus.outputs[corpus.output_starts[i] : corpus.output_starts[i + 1]]
+def output_of(dataset: Dataset, i: int) -> Array:
+    """Return output i of a dataset."""
+    return dataset.outputs[dataset.output_starts[i] : dataset.output_starts[i + 1]]
 
 
 def gold_path(problem: type[CompiledProblem], x: Input, y: Array, n_labels: int) -> list[Operator]:
@@ -158,5 +158,5 @@ def gold_path(problem: type[CompiledProblem], x: Input, y: Array, n_labels: int)
 
 
 def exact_queue(keyed: bool) -> MakeQueue:
-    """The reference engine's exact search by signature."""
+    """Return the reference engine's exact search by signature."""
     return exact(lambda state: state.signature, key=own_key if keyed else None)

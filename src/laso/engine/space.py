@@ -1,4 +1,4 @@
-"""The arrays that exact search works in, and how they grow."""
+"""The working space of exact search, and how it grows."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from laso.engine import lattice as la
 from laso.engine import layout as at
-from laso.engine.lattice import Gradient, Lattice
-from laso.engine.layout import Array, Run, Table
-from laso.engine.machine import grown_table, longer
+from laso.engine.lattice import layout as la
+from laso.engine.lattice.layout import Gradient, Lattice
+from laso.engine.layout import Array, Run, WeightTable
+from laso.engine.machine import broken_promise, grown_table, longer
+from laso.engine.problem import CompiledProblem
 from laso.errors import LasoError, SearchFailed, Unreachable
 
 
 @dataclass
 class Space:
-    """What the kernels work in. The table is the newest one, should a call be interrupted."""
+    """The arrays of the kernels. The table is the newest one, should a call be interrupted."""
 
-    table: Table
+    table: WeightTable
     run: Run
     lattice: Lattice
     gradient: Gradient
@@ -27,79 +28,82 @@ class Space:
     clock: Array
 
 
-def new_lattice(run: Run, lists: int, nodes: int, edges: int) -> Lattice:
-    """Room for a lattice whose nodes keep so many paths."""
+def new_lattice(run: Run, *, lists: int, nodes: int, edges: int) -> Lattice:
+    """Return room for a lattice whose nodes keep ``lists`` paths."""
     slots = 1 << (2 * nodes - 1).bit_length()
+    rounds = len(run.agenda) - at.EXTRA_LISTS
     return Lattice(
-        np.zeros((nodes, run.states.shape[1]), np.int32),
-        np.zeros((nodes, 12), np.int64),
-        np.zeros((nodes, 4)),
-        np.zeros((nodes, lists)),
-        np.zeros((nodes, lists), np.int64),
-        np.zeros((edges, 5), np.int32),
-        np.zeros(edges),
-        np.zeros(edges),
-        np.zeros(edges),
-        np.zeros(slots, np.int64),
-        np.zeros(nodes, np.int64),
-        np.zeros((len(run.lists), 4), np.int64),
-        np.zeros(la.META, np.int64),
+        states=np.zeros((nodes, run.states.shape[1]), np.int32),
+        nodes=np.zeros((nodes, len(la.LatticeNode)), np.int64),
+        reals=np.zeros((nodes, len(la.LatticeReal))),
+        values=np.zeros((nodes, lists)),
+        backs=np.zeros((nodes, lists), np.int64),
+        edges=np.zeros((edges, len(la.EdgeColumn)), np.int32),
+        scores=np.zeros(edges),
+        terms=np.zeros(edges),
+        masses=np.zeros(edges),
+        slots=np.zeros(slots, np.int64),
+        order=np.zeros(nodes, np.int64),
+        rounds=np.zeros((rounds, len(la.RoundColumn)), np.int64),
+        meta=np.zeros(len(la.LatticeMeta), np.int64),
     )
 
 
 def new_gradient(run: Run, slots: int) -> Gradient:
-    """Room for the gradient by so many rows."""
-    cells, labels = run.cells.shape
+    """Return room for a gradient of ``slots`` rows."""
+    blocks, labels = run.block_sums.shape
     return Gradient(
-        np.zeros(slots, np.int64),
-        np.zeros((slots, labels)),
-        np.zeros((cells, labels)),
-        np.zeros(cells, np.int64),
-        np.zeros(2, np.int64),
+        rows=np.zeros(slots, np.int64),
+        values=np.zeros((slots, labels)),
+        block_values=np.zeros((blocks, labels)),
+        block_marks=np.zeros(blocks, np.int64),
+        ints=np.zeros(len(la.GradientInt), np.int64),
     )
 
 
 def fixed_gradient(run: Run, rows: int) -> Gradient:
-    """A gradient with a place for every row of the table, in their order."""
+    """Return a gradient with a slot for every row of the table, in their order."""
     gradient = new_gradient(run, rows)
     gradient.rows[:] = np.arange(rows)
     return gradient
 
 
-def grow(space: Space, status: int, what: str) -> None:
-    """Make room for what a kernel lacks, or raise the error that it stands for."""
+def grow(space: Space, status: int, problem: type[CompiledProblem], i: int) -> None:
+    """Make the room that a kernel lacks at input i, or raise the error that the status means."""
     lattice, gradient = space.lattice, space.gradient
-    if status in (at.MORE_NODES, la.MORE_EDGES):
+    if status in (at.MORE_NODES, at.MORE_EDGES):
         nodes, edges = len(lattice.nodes), len(lattice.edges)
         if status == at.MORE_NODES:
             nodes *= 2
         else:
             edges *= 2
-        space.lattice = new_lattice(space.run, lattice.values.shape[1], nodes, edges)
-    elif status == la.MORE_SLOTS:
+        lists = lattice.values.shape[1]
+        space.lattice = new_lattice(space.run, lists=lists, nodes=nodes, edges=edges)
+    elif status == at.MORE_SLOTS:
         n = 2 * len(gradient.rows)
         space.gradient = gradient._replace(
             rows=longer(gradient.rows, n), values=longer(gradient.values, n)
         )
     elif status == at.MORE_ENTRIES:
         n = 2 * len(space.run.delta)
-        space.run = space.run._replace(delta=np.zeros((n, 3), np.int64), values=np.zeros(n))
+        delta = np.zeros((n, len(at.DeltaColumn)), np.int64)
+        space.run = space.run._replace(delta=delta, values=np.zeros(n))
     elif status == at.MORE_ROWS:
         # The gradient has room already for as many more rows as the table lacks.
         space.table = table = grown_table(space.table, len(gradient.rows))
-        used = int(gradient.ints[la.SLOTS])
+        used = int(gradient.ints[la.USED_SLOTS])
         table.mark[gradient.rows[:used]] = np.arange(used)
         if len(space.squares):
             space.squares = longer(space.squares, len(table.v))
         if len(space.clocks):
             space.clocks = longer(space.clocks, len(table.v))
     else:
-        raise _failure(status, what)
+        raise _failure(status, f"{problem.__name__}, input {i}", problem, space.run)
 
 
-def _failure(status: int, what: str) -> Exception:
+def _failure(status: int, what: str, problem: type[CompiledProblem], run: Run) -> LasoError:
     if status == at.UNREACHABLE:
         return Unreachable(f"{what}: no allowed path leads to its output")
-    if status == la.BAD_KEY:
-        return LasoError(f"{what}: the key must rise with every step and stay within STEPS")
+    if status in (at.BAD_COUNT, at.BAD_BLOCK, at.BAD_KEY):
+        return broken_promise(what, problem, run)
     return SearchFailed(f"{what}: no path leads to a goal")

@@ -15,7 +15,7 @@ import numpy as np
 
 from laso.bounds import theorem1, theorem4
 from laso.engine import layout as at
-from laso.engine.layout import SAME, Array, Input, Out
+from laso.engine.layout import SAME_LABEL, Array, Input, Out
 from laso.engine.problem import CompiledProblem
 from laso.engine.reference import input_of, output_of
 from laso.experiments import joint
@@ -26,8 +26,8 @@ from laso.tasks.joint.problem import (
     HEAD,
     HORIZON,
     LAYER,
+    N_FACTOR_GROUPS,
     N_LAYERS,
-    N_OTHERS,
     N_PREFIXES,
     ORDER,
     SIZE,
@@ -60,9 +60,9 @@ def decisions(
     ``masks`` remembers which steps are allowed after which labels.
     """
     spec = x.spec
-    others, prefixes, n = (int(spec[i]) for i in (N_OTHERS, N_PREFIXES, HEAD + SIZE))
+    others, prefixes, n = (int(spec[i]) for i in (N_FACTOR_GROUPS, N_PREFIXES, HEAD + SIZE))
     horizon = max(int(spec[HEAD + LAYER * i + HORIZON]) for i in range(spec[N_LAYERS]))
-    limits = np.zeros(at.LIMITS, np.int64)
+    limits = np.zeros(len(at.Limit), np.int64)
     PROBLEM.limits(x, limits)
     out = Out(np.zeros(limits[at.MAX_FEATURES], np.int64), np.zeros(0))
     nothing = np.zeros(len(next(iter(weights.values()))))
@@ -71,8 +71,8 @@ def decisions(
 
     def summed(group: int) -> tuple[Array, int]:
         """The weights of a group's own features, and how many it has."""
-        cell = int(PROBLEM.cell(x, state, group))
-        keys = out.keys[: PROBLEM.shared(x, cell, out)].tolist() if cell >= 0 else []
+        block = int(PROBLEM.block(x, state, group))
+        keys = out.keys[: PROBLEM.block_features(x, block, out)].tolist() if block >= 0 else []
         keys += out.keys[: PROBLEM.features(x, state, group, out)].tolist()
         return sum((weights[key] for key in keys if key in weights), nothing), len(keys)
 
@@ -81,14 +81,16 @@ def decisions(
         good = divmod(wanted, n)
         known: dict[int, tuple[Array, int]] = {}
         scores, squares = np.zeros((prefixes, n)), np.zeros((prefixes, n))
-        rests = [list(_factors(x, state, others + prefix)) for prefix in range(prefixes)]
+        factors = [list(_factors(x, state, others + prefix)) for prefix in range(prefixes)]
         for prefix in range(prefixes):
-            for (group, label), (theirs, its) in zip(rests[prefix], rests[good[0]], strict=True):
+            for (group, label), (theirs, its) in zip(
+                factors[prefix], factors[good[0]], strict=True
+            ):
                 if group not in known:
                     known[group] = summed(group)
                 sums, count = known[group]
-                mine = labels if label == SAME else label
-                wants = good[1] if its == SAME else its
+                mine = labels if label == SAME_LABEL else label
+                wants = good[1] if its == SAME_LABEL else its
                 scores[prefix] += sums[mine]
                 squares[prefix] += 2 * count * ((group != theirs) | (mine != wants))
         left = min(len(y) - int(state[0]) - 1, horizon)
@@ -108,10 +110,10 @@ def decisions(
 
 
 def _factors(x: Input, state: Array, group: int) -> Iterator[tuple[int, int]]:
-    yield group, SAME
+    yield group, SAME_LABEL
     i = 0
     while True:
-        other, label = PROBLEM.rests(x, state, group, i)
+        other, label = PROBLEM.factors(x, state, group, i)
         if other < 0:
             return
         yield int(other), int(label)

@@ -26,7 +26,7 @@ import numpy as np
 
 from laso.data import read_columns
 from laso.engine.layout import Array, Corpus
-from laso.engine.model import make_corpus
+from laso.engine.model import make_dataset
 from laso.engine.problem import CompiledProblem
 from laso.errors import BadData, BadModel, listed, quoted
 from laso.features.encoder import packed_strings, unpacked_strings
@@ -238,7 +238,7 @@ class Task:
         if learning:
             pairs = zip(inputs, outputs, strict=True)
             gold = [self._gold_numbers(self.gold(x, y), i) for i, (x, y) in enumerate(pairs)]
-        return make_corpus(tables, gold, spec=self.constants())
+        return make_dataset(tables, gold, spec=self.constants())
 
     def _gold_numbers(self, gold: Sequence[Any], example: int) -> list[int]:
         numbers: dict[Any, int] = {label: i for i, label in enumerate(self.classes)}

@@ -9,7 +9,7 @@ length of the next chunk, the label is its label; "outside" is a label too, of s
     Action     the words of the chunk are covered, and its label is the last
 
 Features are templates (see laso.features.segments) interpreted here, so that new ones need no new
-compilation. The sum of a chunk grows from cells that many chunks share:
+compilation. The sum of a chunk grows from blocks that many chunks share:
 
     GRAM(i)      word i alone, then with the pairs, then with the triples that end there
     END(e)       what is around an end at e
@@ -32,7 +32,7 @@ import numpy as np
 
 from laso.engine.costs import cost_of
 from laso.engine.hashing import mix
-from laso.engine.layout import CELLS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS, Array
+from laso.engine.layout import BLOCKS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS, Array
 from laso.engine.problem import CompiledProblem
 from laso.features.schemes import MAYBE, SURELY
 from laso.features.windows import value_at
@@ -42,7 +42,7 @@ from laso.features.windows import value_at
     N_LABELS,
     LIMIT,  # the length of the longest chunk
     LIMITS,  # where those of the longest chunks of each label are
-    SHIFT,  # two cells for each length fit into so many bits
+    SHIFT,  # two blocks for each length fit into so many bits
     SUMS,  # the column with the row of the pool where the sums before a word stand
     WIDTH,  # of such a row: a power, then the sums of the columns
     COSTS,  # 0, or where the losses of labels that are missed are
@@ -145,7 +145,7 @@ class Chunking(CompiledProblem):
         for kind in range(8):
             most = max(most, spec[PROGRAMS + 2 * kind + 1])
         out[MAX_FEATURES] = most
-        out[CELLS] = 4 * n + (n << spec[SHIFT])
+        out[BLOCKS] = 4 * n + (n << spec[SHIFT])
         out[STEPS] = n
 
     @staticmethod
@@ -161,39 +161,39 @@ class Chunking(CompiledProblem):
         return n
 
     @staticmethod
-    def cell(x, state, group):
+    def block(x, state, group):
         return 4 * x.items.shape[0] + (state[0] << x.spec[SHIFT]) + 2 * group - 1
 
     @staticmethod
-    def part(x, cell, i):
+    def sub_block(x, block, i):
         spec, n = x.spec, x.items.shape[0]
-        at = cell - 4 * n
+        at = block - 4 * n
         if at < 0:  # a triple counts with the pair that it ends in, a pair with its word
-            return cell - n if i == 0 and n <= cell < 3 * n else -1
+            return block - n if i == 0 and n <= block < 3 * n else -1
         start = at >> spec[SHIFT]
         length = ((at - (start << spec[SHIFT])) >> 1) + 1
         last = start + length - 1
         if at & 1:
             if i == 0:
-                return cell - 1
+                return block - 1
             return 3 * n + last if i == 1 and spec[PROGRAMS + 2 * END + 1] > 0 else -1
         if i == 0 and length > 1:
-            return cell - 2
+            return block - 2
         grams = spec[TAIL + min(length, 3) - 1]
         return (grams - 1) * n + last if i == min(length - 1, 1) and grams > 0 else -1
 
     @staticmethod
-    def shared(x, cell, out):
+    def block_features(x, block, out):
         # One call of each kind, for they are compiled into this function as often as they occur.
         spec, n = x.spec, x.items.shape[0]
-        at = cell - 4 * n
+        at = block - 4 * n
         start, length, position = at >> spec[SHIFT], 1, 0
         grams = atoms = -1
-        if cell < 3 * n:
-            grams = (cell >= n) + (cell >= 2 * n)
-            start = cell - grams * n
+        if block < 3 * n:
+            grams = (block >= n) + (block >= 2 * n)
+            start = block - grams * n
         elif at < 0:
-            start = cell - 3 * n
+            start = block - 3 * n
             atoms = END
         else:
             length = ((at - (start << spec[SHIFT])) >> 1) + 1

@@ -24,7 +24,7 @@ each item, equal for items of one cluster. Features have real values: similariti
 from __future__ import annotations
 
 from laso.engine.hashing import mix
-from laso.engine.layout import CELLS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS
+from laso.engine.layout import BLOCKS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS
 from laso.engine.problem import CompiledProblem
 
 DIMENSION = 0  # in spec
@@ -71,7 +71,7 @@ class Clustering(CompiledProblem):
         out[STATE_SIZE] = MEMBER + n
         out[MAX_GROUPS] = n
         out[MAX_FEATURES] = 5 + 2 * (x.items.shape[1] - 1)
-        out[CELLS] = n * n
+        out[BLOCKS] = n * n
         out[STEPS] = n
 
     @staticmethod
@@ -87,14 +87,14 @@ class Clustering(CompiledProblem):
         return state[CLUSTERS] + 1
 
     @staticmethod
-    def cell(x, state, group):
+    def block(x, state, group):
         return state[PLACED] * x.items.shape[0] + last_of(state, group)
 
     @staticmethod
-    def shared(x, cell, out):
+    def block_features(x, block, out):
         """How the item goes with the last one of the cluster, or what it is if it begins one."""
         items, keys, values = x.items, out.keys, out.values
-        item, last = cell // items.shape[0], cell % items.shape[0]
+        item, last = block // items.shape[0], block % items.shape[0]
         new = last == item
         n = 0
         for c in range(1, items.shape[1]):

@@ -24,7 +24,7 @@ from laso.features.encoder import ColumnEncoder
 from laso.features.inputs import string_keys
 from laso.features.templates import LABEL, Atom, Template
 from laso.tasks.constraints import Constraints, check_labels
-from laso.tasks.joint.problem import N_OTHERS, JointTemplate, Layers, Pair, make_spec
+from laso.tasks.joint.problem import N_FACTOR_GROUPS, JointTemplate, Layers, Pair, make_spec
 
 BETWEEN = "="  # a layer and its label, in the names of a row's labels
 
@@ -200,7 +200,7 @@ class JointEncoder(ColumnEncoder):
 
     def decoded(self, steps: Array) -> dict[str, list[str]]:
         """The labels in each layer of operators."""
-        codes = self.layers.unpacked(steps, int(self.spec()[N_OTHERS]))
+        codes = self.layers.unpacked(steps, int(self.spec()[N_FACTOR_GROUPS]))
         return {
             layer: np.array(labels, dtype=object)[code].tolist()
             for (layer, labels), code in zip(self.of_layer.items(), codes, strict=True)

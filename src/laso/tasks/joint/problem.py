@@ -29,11 +29,11 @@ import numpy as np
 from laso.engine.costs import cost_of
 from laso.engine.hashing import mix
 from laso.engine.layout import (
-    CELLS,
+    BLOCKS,
+    FACTORS,
     MAX_FEATURES,
     MAX_GROUPS,
-    OTHERS,
-    SAME,
+    SAME_LABEL,
     STATE_SIZE,
     STEPS,
     Array,
@@ -48,14 +48,14 @@ from laso.tasks.constraints import Constraints
     PREFIXES,  # where the combinations of labels of all layers but the first are
     N_PREFIXES,
     ORDER,  # of the histories
-    N_OTHERS,
-    N_CELLS,  # of a word
+    N_FACTOR_GROUPS,  # groups that only serve as factors
+    N_BLOCKS,  # of a word
     MOST,  # features of one factor
-    FACTORS,  # where the table of factors is
+    FACTOR_TABLE,  # where the table of factors is
     OWN,  # where the factor of the groups themselves is
-    OF_OTHER,  # where the places of the factors of all other groups are
-    RESTS,  # where the table of what each group rests on is
-    N_RESTS,
+    FACTOR_OF_GROUP,  # where the places of the factors of these groups are
+    STEP_FACTORS,  # where the table of the further factors of a step is
+    N_STEP_FACTORS,
     PAIRS,  # where the table of pairs of layers with constraints is
     N_PAIRS,
     SETS,  # where the sets of good labels for words of which not all is known are
@@ -66,7 +66,7 @@ from laso.tasks.constraints import Constraints
 # The table of layers is behind the head. Of each: the number of its labels, where they begin in a
 # row, what its digit counts in a group, and the constraints (see tagging).
 SIZE, PLACE, STRIDE, FOLLOW, HORIZON, LAYER = range(6)
-# Of each factor: its first group, how many it has, the cells that a word has up to its own, and its
+# Of each factor: its first group, how many it has, the blocks of a word up to its own, and its
 # programs. What the digit of each layer counts in its groups follows.
 FIRST, COMBINATIONS, UNTIL, STATIC, N_STATIC, DYNAMIC, N_DYNAMIC, DIGITS = range(8)
 
@@ -120,7 +120,7 @@ def wanted_in(spec, layer, code):
 
 def factor_of(spec, group):
     """Where the factor of a group is in spec."""
-    return spec[OWN] if group >= spec[N_OTHERS] else spec[spec[OF_OTHER] + group]
+    return spec[OWN] if group >= spec[N_FACTOR_GROUPS] else spec[spec[FACTOR_OF_GROUP] + group]
 
 
 def factor_keys(x, position, state, program, n, combination, out):
@@ -143,9 +143,9 @@ class Joint(CompiledProblem):
         out[STATE_SIZE] = 1 + spec[N_LAYERS] * spec[ORDER]
         out[MAX_GROUPS] = spec[N_PREFIXES]
         out[MAX_FEATURES] = spec[MOST]
-        out[CELLS] = n * spec[N_CELLS]
+        out[BLOCKS] = n * spec[N_BLOCKS]
         out[STEPS] = n
-        out[OTHERS] = spec[N_OTHERS]
+        out[FACTORS] = spec[N_FACTOR_GROUPS]
 
     @staticmethod
     def initial(x, state):
@@ -156,7 +156,7 @@ class Joint(CompiledProblem):
     @staticmethod
     def groups(x, state, out):
         spec = x.spec
-        n, first = 0, spec[N_OTHERS]
+        n, first = 0, spec[N_FACTOR_GROUPS]
         for i in range(spec[PREFIXES], spec[PREFIXES] + spec[N_PREFIXES]):
             prefix, possible = spec[i], True
             for layer in range(1, spec[N_LAYERS]):
@@ -171,24 +171,24 @@ class Joint(CompiledProblem):
         return min(width, x.spec[HEAD + SIZE])
 
     @staticmethod
-    def rests(x, state, group, i):
+    def factors(x, state, group, i):
         spec = x.spec
-        if i >= spec[N_RESTS]:
-            return -1, SAME
-        at, layer = spec[spec[RESTS] + 2 * i], spec[spec[RESTS] + 2 * i + 1]
-        prefix = group - spec[N_OTHERS]
+        if i >= spec[N_STEP_FACTORS]:
+            return -1, SAME_LABEL
+        at, layer = spec[spec[STEP_FACTORS] + 2 * i], spec[spec[STEP_FACTORS] + 2 * i + 1]
+        prefix = group - spec[N_FACTOR_GROUPS]
         combination = 0
         if spec[at + COMBINATIONS] > 1:
             for other in range(1, spec[N_LAYERS]):
                 if spec[at + DIGITS + other] > 0:
                     combination += spec[at + DIGITS + other] * digit(spec, prefix, other)
-        label = SAME
+        label = SAME_LABEL
         if layer > 0:
             label = spec[HEAD + LAYER * layer + PLACE] + digit(spec, prefix, layer)
         return spec[at + FIRST] + combination, label
 
     @staticmethod
-    def cell(x, state, group):
+    def block(x, state, group):
         spec, n = x.spec, x.items.shape[0]
         at = factor_of(spec, group)
         if spec[at + N_STATIC] == 0:
@@ -198,13 +198,13 @@ class Joint(CompiledProblem):
         return n * (spec[at + UNTIL] - combinations) + within
 
     @staticmethod
-    def shared(x, cell, out):
+    def block_features(x, block, out):
         spec, n = x.spec, x.items.shape[0]
-        at = spec[FACTORS]
-        while cell >= n * spec[at + UNTIL]:
+        at = spec[FACTOR_TABLE]
+        while block >= n * spec[at + UNTIL]:
             at += DIGITS + spec[N_LAYERS]
         combinations = spec[at + COMBINATIONS]
-        within = cell - n * (spec[at + UNTIL] - combinations)
+        within = block - n * (spec[at + UNTIL] - combinations)
         position = within // combinations
         combination = within - position * combinations
         no_state = x.items[position]  # any row will do
@@ -226,7 +226,7 @@ class Joint(CompiledProblem):
     @staticmethod
     def allowed(x, state, group, label):
         spec = x.spec
-        prefix = group - spec[N_OTHERS]
+        prefix = group - spec[N_FACTOR_GROUPS]
         left = x.items.shape[0] - state[0] - 1
         for layer in range(spec[N_LAYERS]):
             at = HEAD + LAYER * layer
@@ -245,7 +245,7 @@ class Joint(CompiledProblem):
     @staticmethod
     def apply(x, state, group, label, new):
         spec = x.spec
-        order, prefix = spec[ORDER], group - spec[N_OTHERS]
+        order, prefix = spec[ORDER], group - spec[N_FACTOR_GROUPS]
         new[0] = state[0] + 1
         for layer in range(spec[N_LAYERS]):
             at = 1 + layer * order
@@ -261,7 +261,7 @@ class Joint(CompiledProblem):
     @staticmethod
     def is_good(x, y, state, group, label):
         spec = x.spec
-        code, prefix = y[state[0]], group - spec[N_OTHERS]
+        code, prefix = y[state[0]], group - spec[N_FACTOR_GROUPS]
         if code >= 0:
             return code == prefix * spec[HEAD + SIZE] + label
         good = True
@@ -279,7 +279,7 @@ class Joint(CompiledProblem):
             return 1.0
         most = 0.0  # of the layers whose label is wrong
         for layer in range(spec[N_LAYERS]):
-            own = label if layer == 0 else digit(spec, group - spec[N_OTHERS], layer)
+            own = label if layer == 0 else digit(spec, group - spec[N_FACTOR_GROUPS], layer)
             if not is_wanted(spec, layer, y[state[0]], own):
                 wanted = wanted_in(spec, layer, y[state[0]])
                 most = max(most, cost_of(spec, spec[COSTS], wanted))
@@ -374,7 +374,7 @@ def make_spec(layers: Layers, templates: Iterable[JointTemplate], *, longest: in
             spec[at + FOLLOW], spec[at + HORIZON] = len(spec), len(reaching) - 1
             spec += constraints.follow.ravel().tolist() + reaching.ravel().astype(int).tolist()
     rows: list[list[int]] = []
-    rests: list[tuple[int, int]] = []
+    step_factors: list[tuple[int, int]] = []
     first = until = 0
     factors = _factors(n, templates)
     for about, program in factors.items():
@@ -383,7 +383,7 @@ def make_spec(layers: Layers, templates: Iterable[JointTemplate], *, longest: in
         digits = dict(zip(others, _strides([sizes[layer] for layer in others]), strict=True))
         if len(about) < n:
             by_itself = range(n) if about == EACH else [min(about)]
-            rests += [(len(rows), layer) for layer in by_itself]
+            step_factors += [(len(rows), layer) for layer in by_itself]
         static = [template for template in program if not template.history]
         dynamic = [template for template in program if template.history]
         until += combinations if static else 0
@@ -394,14 +394,16 @@ def make_spec(layers: Layers, templates: Iterable[JointTemplate], *, longest: in
         rows.append([*row, *(digits.get(layer, 0) for layer in range(n))])
         first += combinations
     spec[MOST] = max(max(row[N_STATIC], row[N_DYNAMIC]) for row in rows)
-    spec[N_OTHERS], spec[N_CELLS] = rows[-1][FIRST], until
-    spec[FACTORS], spec[OWN] = len(spec), len(spec) + (DIGITS + n) * (len(rows) - 1)
+    spec[N_FACTOR_GROUPS], spec[N_BLOCKS] = rows[-1][FIRST], until
+    spec[FACTOR_TABLE], spec[OWN] = len(spec), len(spec) + (DIGITS + n) * (len(rows) - 1)
     spec += [number for row in rows for number in row]
-    spec[OF_OTHER] = len(spec)
+    spec[FACTOR_OF_GROUP] = len(spec)
     for i, row in enumerate(rows[:-1]):
-        spec += [spec[FACTORS] + (DIGITS + n) * i] * row[COMBINATIONS]
-    spec[RESTS], spec[N_RESTS] = len(spec), len(rests)
-    spec += [part for i, layer in rests for part in (spec[FACTORS] + (DIGITS + n) * i, layer)]
+        spec += [spec[FACTOR_TABLE] + (DIGITS + n) * i] * row[COMBINATIONS]
+    spec[STEP_FACTORS], spec[N_STEP_FACTORS] = len(spec), len(step_factors)
+    spec += [
+        part for i, layer in step_factors for part in (spec[FACTOR_TABLE] + (DIGITS + n) * i, layer)
+    ]
     tables = len(spec) + 3 * len(layers.pairs)
     spec[PAIRS], spec[N_PAIRS] = len(spec), len(layers.pairs)
     for pair in layers.pairs:

@@ -34,7 +34,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from laso.engine.hashing import mix
-from laso.engine.layout import CELLS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS, Array
+from laso.engine.layout import BLOCKS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS, Array
 from laso.engine.problem import CompiledProblem
 
 SHIFT, LEFT, RIGHT, N_LABELS = 0, 1, 2, 3
@@ -123,7 +123,7 @@ class Parsing(CompiledProblem):
         out[STATE_SIZE] = STACK + 2 * n
         out[MAX_GROUPS] = 1
         out[MAX_FEATURES] = x.spec[0]
-        out[CELLS] = 1
+        out[BLOCKS] = 1
         out[STEPS] = 2 * n
 
     @staticmethod

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from laso.engine.costs import cost_of
-from laso.engine.layout import CELLS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS, Array
+from laso.engine.layout import BLOCKS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS, Array
 from laso.engine.problem import CompiledProblem
 from laso.features.windows import LABEL_ATOM, Program, as_numbers, template_keys
 from laso.tasks.constraints import Constraints
@@ -62,7 +62,7 @@ class Tagging(CompiledProblem):
         out[STATE_SIZE] = 1 + x.spec[ORDER]
         out[MAX_GROUPS] = 1
         out[MAX_FEATURES] = max(x.spec[N_STATIC] + x.spec[MOST], x.spec[N_DYNAMIC])
-        out[CELLS] = x.items.shape[0]
+        out[BLOCKS] = x.items.shape[0]
         out[STEPS] = x.items.shape[0]
 
     @staticmethod
@@ -72,16 +72,16 @@ class Tagging(CompiledProblem):
             state[i] = -1
 
     @staticmethod
-    def cell(x, state, group):
+    def block(x, state, group):
         return state[0]
 
     @staticmethod
-    def shared(x, cell, out):
-        n = static_keys(x, cell, out)
+    def block_features(x, block, out):
+        n = static_keys(x, block, out)
         column = x.spec[LISTS]
         if column >= 0:
             items, pool, keys = x.items, x.pool, out.keys
-            for j in range(items[cell, column], items[cell, column + 1]):
+            for j in range(items[block, column], items[block, column + 1]):
                 keys[n] = pool[j]
                 n += 1
         return n
@@ -143,14 +143,14 @@ class WeightedTagging(Tagging):
     weighted = True
 
     @staticmethod
-    def shared(x, cell, out):
-        n = static_keys(x, cell, out)
+    def block_features(x, block, out):
+        n = static_keys(x, block, out)
         items, pool, given, keys, values = x.items, x.pool, x.values, out.keys, out.values
         for i in range(n):
             values[i] = 1.0
         column = x.spec[LISTS]
         if column >= 0:
-            for j in range(items[cell, column], items[cell, column + 1]):
+            for j in range(items[block, column], items[block, column + 1]):
                 keys[n] = pool[j]
                 values[n] = given[j]
                 n += 1

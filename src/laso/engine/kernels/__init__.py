@@ -1,0 +1,66 @@
+"""Figures 1 and 2 over integer states, to be compiled together with a problem's methods.
+
+placeholders.py  the names of the problem's methods
+scoring.py       the weight table, cached blocks, factors
+agenda.py        nodes and the agenda, expansion
+updates.py       Delta, and the updates
+figures.py       Figure 1 and Figure 2
+entry.py         many inputs in one call
+
+Nothing here is called as it stands. Compilation joins all modules in one namespace, puts the
+problem's methods in the place of those named in ``placeholders``, and compiles the result. With the
+JIT off the same code runs as plain Python.
+"""
+
+from laso.engine.kernels import agenda, entry, figures, placeholders, scoring, updates
+
+MODULES = (placeholders, scoring, agenda, updates, figures, entry)
+"""The modules that make up the compiled code."""
+
+ENTRY_POINTS = ("learn_many", "decode_many", "largest")
+"""The functions that Python calls."""
+
+INLINED = frozenset(
+    {
+        "add_entry",
+        "add_features",
+        "add_rows",
+        "checked_block",
+        "checked_block_features",
+        "checked_count",
+        "checked_features",
+        "checked_labels",
+        "checked_round",
+        "checked_sub_block",
+        "clear_marks",
+        "count_good",
+        "drop_last",
+        "entry_threshold",
+        "expand",
+        "factor_group",
+        "factor_label",
+        "factor_sums",
+        "find",
+        "has_good",
+        "highest",
+        "insert",
+        "is_bad_factor",
+        "make_state",
+        "n_rounds",
+        "new_node",
+        "open_round",
+        "place_for",
+        "remove_front",
+        "room_for",
+        "row_of",
+        "score_factors",
+        "score_group",
+        "score_labels",
+        "shorten_keys",
+        "size",
+        "slot_of",
+        "step_to",
+        "write_groups",
+    }
+)
+"""Functions called per feature, label or node: a call costs more, since arrays travel by value."""

@@ -1,0 +1,100 @@
+"""The entry points: many inputs in one call, until something must grow."""
+
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from laso.engine.kernels.figures import learn_full, learn_one, search_one
+from laso.engine.kernels.placeholders import FULL, limits
+from laso.engine.layout import (
+    DEPTH,
+    DEQUEUED,
+    DONE,
+    FAULT,
+    GENERATED,
+    GENERATION,
+    GROUP,
+    LABEL,
+    MORE_ENTRIES,
+    NO_GOLD,
+    NODES,
+    ORACLE,
+    PARENT,
+    PENDING,
+    SCALE,
+    SCALES,
+    STEP_GROUP,
+    STEP_LABEL,
+    TICKS,
+    G,
+    Input,
+)
+
+
+def input_of(dataset, i):
+    """Return input i of a dataset."""
+    return Input(
+        dataset.items[dataset.starts[i] : dataset.starts[i + 1]],
+        dataset.pool,
+        dataset.values,
+        dataset.spec,
+    )
+
+
+def largest(dataset, order, most, one):
+    """Write the largest limits of the given inputs."""
+    for n in range(order.shape[0]):
+        limits(input_of(dataset, order[n]), one)
+        for j in range(most.shape[0]):
+            most[j] = max(most[j], one[j])
+
+
+def learn_many(dataset, order, table, run, options):
+    """Learn from examples in turn; return how many are done, the number of errors, the status."""
+    wrong = 0
+    run.meta[FAULT] = DONE
+    for n in range(order.shape[0]):
+        i = order[n]
+        x = input_of(dataset, i)
+        y = dataset.outputs[dataset.output_starts[i] : dataset.output_starts[i + 1]]
+        if run.meta[PENDING] < 0:
+            run.meta[NODES] = run.meta[DEQUEUED] = 0
+            run.meta[GENERATED] = table.ints[GENERATION]
+        if FULL:
+            status = learn_full(x, y, table, run, options)
+        else:
+            status = learn_one(x, y, table, run, options)
+        if status != DONE:
+            return n, wrong, status
+        table.reals[SCALES] += table.reals[SCALE]
+        table.ints[TICKS] += 1
+        wrong += table.ints[GENERATION] != run.meta[GENERATED]
+    return order.shape[0], wrong, DONE
+
+
+def decode_many(dataset, order, table, run, options, steps, results):
+    """Figure 1 on the given inputs; return how many are done, and the status.
+
+    Writes their operators end to end, where each input ends, and their scores.
+    """
+    ends, scores = results
+    y = dataset.outputs[:0]
+    run.meta[FAULT] = DONE
+    for n in range(order.shape[0]):
+        x = input_of(dataset, order[n])
+        run.meta[NODES] = run.meta[DEQUEUED] = 0
+        run.meta[ORACLE] = NO_GOLD
+        goal = search_one(x, y, table, run, options)
+        if goal < 0:
+            return n, -goal
+        depth = run.ints[goal, DEPTH]
+        begin = ends[n - 1] if n > 0 else 0
+        if begin + depth > steps.shape[0]:
+            return n, MORE_ENTRIES
+        ends[n] = begin + depth
+        scores[n] = run.reals[goal, G]
+        for j in range(begin + depth - 1, begin - 1, -1):
+            steps[j, STEP_GROUP] = run.ints[goal, GROUP]
+            steps[j, STEP_LABEL] = run.ints[goal, LABEL]
+            goal = run.ints[goal, PARENT]
+    return order.shape[0], DONE

@@ -1,0 +1,395 @@
+"""Scores: the weight table, cached blocks, and the factors of a step.
+
+A broken promise of a problem (a count, block or label beyond its bound) is recorded in the run, and
+a value that harms nothing takes its place. The caller ends with the status of the fault.
+"""
+
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from laso.engine.hashing import prefetch
+from laso.engine.kernels.placeholders import (
+    FACTORED,
+    WEIGHTED,
+    block,
+    block_features,
+    factors,
+    features,
+    is_good,
+    labels,
+    sub_block,
+)
+from laso.engine.layout import (
+    BAD_BLOCK,
+    BAD_COUNT,
+    BITS,
+    DONE,
+    EXPANSION,
+    FAULT,
+    FAULT_HIGH,
+    FAULT_LOW,
+    FAULT_METHOD,
+    FAULT_VALUE,
+    IN_BLOCK,
+    IN_BLOCK_FEATURES,
+    IN_FACTORS,
+    IN_FEATURES,
+    IN_LABELS,
+    IN_SUB_BLOCK,
+    LAST_FEATURES,
+    NEXT_SUB_BLOCK,
+    NO_FEATURES,
+    ROWS,
+    SAME_LABEL,
+    SCALE,
+    SLACK,
+    SLOT_KEY,
+    SLOT_ROW,
+    STACK_BLOCK,
+    STACK_TOP,
+    SUMMED_IN,
+    SUMS_ROW,
+    VERSION,
+)
+
+# --------------------------------------------------------------------------- broken promises
+
+
+def note_fault(meta, status, method, value, low, high):
+    """Record the first broken promise: ``method`` returned a value outside low to high."""
+    if meta[FAULT] == DONE:
+        meta[FAULT] = status
+        meta[FAULT_METHOD] = method
+        meta[FAULT_VALUE] = value
+        meta[FAULT_LOW] = low
+        meta[FAULT_HIGH] = high
+
+
+def checked_count(meta, n, most, method):
+    """Return the count n that ``method`` returned, or 0 and a fault if it is out of bounds."""
+    if n < 0 or n > most:
+        note_fault(meta, BAD_COUNT, method, n, 0, most)
+        return 0
+    return n
+
+
+def checked_labels(x, run):
+    """Return the number of labels of operators."""
+    width = run.sums.shape[0]
+    return checked_count(run.meta, labels(x, width), width, IN_LABELS)
+
+
+def checked_features(x, state, group, run):
+    """Write the features of a step that are in no block, and return their number."""
+    n = features(x, state, group, run.out)
+    return checked_count(run.meta, n, run.rows.shape[0] - SLACK, IN_FEATURES)
+
+
+def checked_block_features(x, number, run):
+    """Write the features of a block, and return their number."""
+    n = block_features(x, number, run.out)
+    return checked_count(run.meta, n, run.rows.shape[0] - SLACK, IN_BLOCK_FEATURES)
+
+
+def checked_block(x, state, group, run):
+    """Return the block of a step, -1 if it has none."""
+    number = block(x, state, group)
+    blocks = run.block_versions.shape[0]
+    if number >= blocks:
+        note_fault(run.meta, BAD_BLOCK, IN_BLOCK, number, -1, blocks - 1)
+        return -1
+    return number
+
+
+def checked_sub_block(x, number, i, meta):
+    """Return the i-th sub-block of a block, -1 if there are no more."""
+    below = sub_block(x, number, i)
+    if below >= number:
+        note_fault(meta, BAD_BLOCK, IN_SUB_BLOCK, below, -1, number - 1)
+        return -1
+    return below
+
+
+# --------------------------------------------------------------------------- the weight table
+
+
+def fill(array, value):
+    """Set all entries. (Assigning to a slice does the same but takes Numba long to compile.)"""
+    for i in range(array.shape[0]):
+        array[i] = value
+
+
+def slot_of(slots, feature):
+    """Return the slot of a feature key, or the free one where it belongs."""
+    mask = slots.shape[0] - 1
+    i = feature & mask
+    # One branch, which is nearly always predicted right.
+    while (slots[i, SLOT_KEY] != feature) & (slots[i, SLOT_ROW] != 0):
+        i = (i + 1) & mask
+    return i
+
+
+def find(slots, feature):
+    """Return the row of a feature key, -1 if it has none."""
+    return slots[slot_of(slots, feature), SLOT_ROW] - 1
+
+
+def row_of(slots, counters, feature):
+    """Return the row of a feature key, a new one if it has none; the table must have room."""
+    i = slot_of(slots, feature)
+    if slots[i, SLOT_ROW] == 0:
+        slots[i, SLOT_KEY] = feature
+        counters[ROWS] += 1
+        slots[i, SLOT_ROW] = counters[ROWS]
+    return slots[i, SLOT_ROW] - 1
+
+
+def shorten_keys(keys, n, bits):
+    """Cut n keys to some bits (the hashing trick; 0 leaves them whole), and return n."""
+    if bits > 0:
+        for f in range(n):
+            keys[f] &= (1 << bits) - 1
+    return n
+
+
+def add_rows(table, run, n, sums):
+    """Add the weights of the n features in the buffer to the sums, for all labels at once.
+
+    There are three loops, so that each one finds the memory that the one before has prefetched.
+    """
+    slots, v, keys, values, rows = table.slots, table.v, run.out.keys, run.out.values, run.rows
+    shorten_keys(keys, n, table.ints[BITS])
+    mask, known = slots.shape[0] - 1, 0
+    for f in range(n):
+        prefetch(slots, keys[f] & mask)
+    for f in range(n):
+        rows[known] = find(slots, keys[f])
+        prefetch(v, max(rows[known], 0))
+        if WEIGHTED:
+            values[known] = values[f]
+        known += rows[known] >= 0
+    for i in range(known):
+        row = rows[i]
+        if WEIGHTED:
+            for label in range(sums.shape[0]):
+                sums[label] += v[row, label] * values[i]
+        else:
+            for label in range(sums.shape[0]):
+                sums[label] += v[row, label]
+
+
+# --------------------------------------------------------------------------- cached blocks
+
+
+def sum_block(x, table, run, root):
+    """Compute the sums of a block: the weights of its own features and of all its sub-blocks."""
+    stack, versions, cached = run.block_stack, run.block_versions, run.block_sums
+    version, n_labels, top = run.meta[VERSION], run.sums.shape[0], 0
+    stack[0, STACK_BLOCK], stack[0, NEXT_SUB_BLOCK] = root, 0
+    while top >= 0:
+        number = stack[top, STACK_BLOCK]
+        below = checked_sub_block(x, number, stack[top, NEXT_SUB_BLOCK], run.meta)
+        if below >= 0:
+            stack[top, NEXT_SUB_BLOCK] += 1
+            if versions[below] != version:
+                top += 1
+                stack[top, STACK_BLOCK], stack[top, NEXT_SUB_BLOCK] = below, 0
+            continue
+        sums = cached[number]
+        fill(sums, 0.0)
+        for i in range(stack[top, NEXT_SUB_BLOCK]):
+            below = sub_block(x, number, i)
+            for label in range(n_labels):
+                sums[label] += cached[below, label]
+        add_rows(table, run, checked_block_features(x, number, run), sums)
+        if FACTORED:
+            run.block_maxima[number] = highest(sums, checked_labels(x, run))
+        versions[number] = version
+        top -= 1
+
+
+def score_labels(x, state, group, table, run):
+    """Write w . phi of every label of a group to run.sums; blocks are summed once a version."""
+    sums, cached = run.sums, run.block_sums
+    number = checked_block(x, state, group, run)
+    if number >= 0:
+        if run.block_versions[number] != run.meta[VERSION]:
+            sum_block(x, table, run, number)
+        for label in range(sums.shape[0]):
+            sums[label] = cached[number, label]
+    else:
+        fill(sums, 0.0)
+    add_rows(table, run, checked_features(x, state, group, run), sums)
+
+
+# --------------------------------------------------------------------------- factors
+
+
+def factor_sums(x, state, group, table, run, spare):
+    """Return the row of run.block_sums with a factor's sums; -1 if the factor has no features.
+
+    The row is that of its block if the factor has no other features, else the spare row.
+    """
+    cached = run.block_sums
+    number = checked_block(x, state, group, run)
+    if number >= 0 and run.block_versions[number] != run.meta[VERSION]:
+        sum_block(x, table, run, number)
+    n = checked_features(x, state, group, run)
+    if n == 0:
+        return number
+    sums = cached[spare]
+    if number >= 0:
+        for label in range(sums.shape[0]):
+            sums[label] = cached[number, label]
+    else:
+        fill(sums, 0.0)
+    add_rows(table, run, n, sums)
+    run.block_maxima[spare] = highest(sums, checked_labels(x, run))
+    return spare
+
+
+def highest(sums, n):
+    """Return the highest of the first n; four at a time, since each comparison waits for one."""
+    a = b = c = d = sums[0]
+    for i in range(0, n - 3, 4):
+        a, b = max(a, sums[i]), max(b, sums[i + 1])
+        c, d = max(c, sums[i + 2]), max(d, sums[i + 3])
+    for i in range(n - n % 4, n):
+        a = max(a, sums[i])
+    return max(max(a, b), max(c, d))
+
+
+def is_bad_factor(run, group, label):
+    """Return whether a factor has no such group or label, and record that as a fault."""
+    if group < 0:
+        return False
+    most, n = run.factor_rows.shape[0] - 2, run.sums.shape[0]
+    if group > most:
+        note_fault(run.meta, BAD_COUNT, IN_FACTORS, group, -1, most)
+        return True
+    if not SAME_LABEL <= label < n:
+        note_fault(run.meta, BAD_COUNT, IN_FACTORS, label, SAME_LABEL, n - 1)
+        return True
+    return False
+
+
+def score_factors(x, state, group, table, run, least):
+    """Do what ``score_labels`` does for a group with factors, if a label may exceed ``least``.
+
+    Else return False and write nothing. The sums of a factor are computed once an expansion.
+    """
+    cached, maxima, sums, rows = run.block_sums, run.block_maxima, run.sums, run.factor_rows
+    now, n, own = run.meta[EXPANSION], checked_labels(x, run), rows.shape[0] - 1
+    top = size = 0.0
+    rows[own, SUMMED_IN] = -1
+    i, other, its_label = 0, int(group), SAME_LABEL
+    while other >= 0:
+        at = own if i == 0 else other
+        if rows[at, SUMMED_IN] != now:
+            rows[at, SUMMED_IN] = now
+            spare = run.block_versions.shape[0] + at
+            rows[at, SUMS_ROW] = factor_sums(x, state, other, table, run, spare)
+        row = rows[at, SUMS_ROW]
+        if row >= 0:
+            most = maxima[row] if its_label == SAME_LABEL else float(cached[row, its_label])
+            top += most
+            size += abs(most)
+        other, its_label = factors(x, state, group, i)
+        if is_bad_factor(run, other, its_label):
+            return False
+        i += 1
+    if top + 1e-6 * size < least:  # with room for rounding
+        return False
+    fill(sums, 0.0)
+    i, other, its_label = 0, own, SAME_LABEL
+    while other >= 0:
+        row = rows[other, SUMS_ROW]
+        if row >= 0 and its_label == SAME_LABEL:
+            for label in range(n):
+                sums[label] += cached[row, label]
+        elif row >= 0:
+            for label in range(n):
+                sums[label] += cached[row, its_label]
+        other, its_label = factors(x, state, group, i)
+        i += 1
+    return True
+
+
+def has_good(x, y, state, group, n):
+    """Return whether one of n labels is good."""
+    good = False
+    for label in range(n):
+        good |= is_good(x, y, state, group, label)
+    return good
+
+
+def factor_group(x, state, group, i, run):
+    """Return the group of the i-th factor of a step, whose own group is the first; -1: no more."""
+    if i == 0:
+        return group
+    other, its_label = factors(x, state, group, i - 1)
+    return -1 if is_bad_factor(run, other, its_label) else other
+
+
+def factor_label(x, state, group, label, i):
+    """Return the label of the i-th factor of a step."""
+    its_label = SAME_LABEL if i == 0 else factors(x, state, group, i - 1)[1]
+    return label if its_label == SAME_LABEL else its_label
+
+
+# --------------------------------------------------------------------------- one step
+
+
+def begin_features(run, number):
+    """Go to the features of a step: those of its block and of all sub-blocks, then its own."""
+    run.block_stack[0, STACK_BLOCK], run.block_stack[0, NEXT_SUB_BLOCK] = number, 0
+    run.meta[STACK_TOP] = 0 if number >= 0 else LAST_FEATURES
+
+
+def next_features(x, state, group, table, run):
+    """Write the next features of the step, and return their number, or -1 after the last."""
+    stack, top = run.block_stack, run.meta[STACK_TOP]
+    if top == NO_FEATURES:
+        return -1
+    if top == LAST_FEATURES:
+        n = checked_features(x, state, group, run)
+    else:
+        number = stack[top, STACK_BLOCK]
+        below = checked_sub_block(x, number, stack[top, NEXT_SUB_BLOCK], run.meta)
+        while below >= 0:
+            stack[top, NEXT_SUB_BLOCK] += 1
+            top += 1
+            stack[top, STACK_BLOCK], stack[top, NEXT_SUB_BLOCK] = below, 0
+            below = checked_sub_block(x, below, 0, run.meta)
+        n = checked_block_features(x, stack[top, STACK_BLOCK], run)
+    run.meta[STACK_TOP] = top - 1
+    return shorten_keys(run.out.keys, n, table.ints[BITS])
+
+
+def step_score(x, state, group, label, table, run):
+    """Return w . phi of one step; memory is prefetched as in ``add_rows``."""
+    slots, v, keys, values, rows = table.slots, table.v, run.out.keys, run.out.values, run.rows
+    mask, total = slots.shape[0] - 1, 0.0
+    i, its_group = 0, factor_group(x, state, group, 0, run)
+    while its_group >= 0:
+        at, one = factor_label(x, state, group, label, i), 0.0
+        begin_features(run, checked_block(x, state, its_group, run))
+        n = next_features(x, state, its_group, table, run)
+        while n >= 0:
+            for f in range(n):
+                prefetch(slots, keys[f] & mask)
+            for f in range(n):
+                rows[f] = find(slots, keys[f])
+                prefetch(v[:, at], max(rows[f], 0))
+            for f in range(n):
+                if rows[f] >= 0:
+                    if WEIGHTED:
+                        one += v[rows[f], at] * values[f]
+                    else:
+                        one += v[rows[f], at]
+            n = next_features(x, state, its_group, table, run)
+        total += one
+        i += 1
+        its_group = factor_group(x, state, group, i, run)
+    return table.reals[SCALE] * total

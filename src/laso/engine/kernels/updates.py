@@ -1,0 +1,344 @@
+"""The updates of Figure 2: gather Delta from the compared nodes, then apply it.
+
+``apply_update`` is common to beams and to the lattice, which gathers Delta in another way.
+"""
+
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import math
+
+from laso.engine.hashing import prefetch
+from laso.engine.kernels.placeholders import WEIGHTED
+from laso.engine.kernels.scoring import (
+    begin_features,
+    checked_block,
+    factor_group,
+    factor_label,
+    fill,
+    next_features,
+    row_of,
+)
+from laso.engine.layout import (
+    ALMA,
+    BLOCK_CODES,
+    CONTENDERS,
+    DELTA_LABEL,
+    DELTA_NEXT,
+    DELTA_ROW,
+    DONE,
+    ENTRIES,
+    FAULT,
+    GENERATION,
+    GOOD,
+    GROUP,
+    LABEL,
+    LOSS,
+    LOSS_PROPORTIONAL,
+    MARGIN,
+    MASS,
+    MORE_ENTRIES,
+    MORE_ROWS,
+    MORE_SCRATCH,
+    PARENT,
+    PASSIVE_AGGRESSIVE,
+    PATH,
+    PATHS,
+    ROWS,
+    SCALE,
+    SCALES,
+    SCORE,
+    SIBLINGS,
+    SQUARE,
+    VERSION,
+    WORST,
+)
+
+TINY = 1e-12  # a hinge below it is rounding, as in laso.updates
+
+# --------------------------------------------------------------------------- which steps count
+
+
+def best_of(run, nodes, n, bad_only):
+    """Return the index of the highest of n nodes (the first of equals), -1 if there is none."""
+    ints, reals = run.ints, run.reals
+    best = -1
+    for i in range(n):
+        if (not bad_only or not ints[nodes[i], GOOD]) and (
+            best < 0 or reals[nodes[i], SCORE] > reals[nodes[best], SCORE]
+        ):
+            best = i
+    return best
+
+
+def weigh_nodes(run, options, n_siblings, n_contenders):
+    """Write the coefficient of each node: Eq. 2, or Crammer & Singer's other weightings."""
+    good_nodes, bad_nodes = run.compared[SIBLINGS], run.compared[CONTENDERS]
+    good, bad = run.coefficients[SIBLINGS], run.coefficients[CONTENDERS]
+    for i in range(n_siblings):
+        good[i] = 1.0 / n_siblings
+    for i in range(n_contenders):
+        bad[i] = -1.0 / n_contenders
+    if options.weighting == WORST:
+        fill(good[:n_siblings], 0.0)
+        fill(bad[:n_contenders], 0.0)
+        good[best_of(run, good_nodes, n_siblings, False)] = 1.0
+        worst = best_of(run, bad_nodes, n_contenders, True)
+        bad[worst if worst >= 0 else best_of(run, bad_nodes, n_contenders, False)] = -1.0
+    elif options.weighting == LOSS_PROPORTIONAL:
+        total = 0.0
+        for i in range(n_contenders):
+            total += run.reals[bad_nodes[i], LOSS]
+        if total > 0.0:
+            for i in range(n_contenders):
+                bad[i] = -run.reals[bad_nodes[i], LOSS] / total
+
+
+def spread(run, side, n, add):
+    """Add the coefficients of n nodes to all steps of their paths (or clear these).
+
+    Returns the number of nodes with a coefficient.
+    """
+    ints, reals = run.ints, run.reals
+    nodes, coefficients = run.compared[side], run.coefficients[side]
+    terms = 0
+    for i in range(n):
+        if coefficients[i] != 0.0:
+            terms += 1
+            node = nodes[i]
+            while node >= 0:
+                ints[node, PATHS] = ints[node, PATHS] + 1 if add else 0
+                reals[node, MASS] = reals[node, MASS] + coefficients[i] if add else 0.0
+                node = ints[node, PARENT]
+    return terms
+
+
+def unshared_steps(run, side, n, terms, n_steps):
+    """Append the steps that not all terms share to scratch[PATH], each once.
+
+    Returns the number of steps, -1 if there is no room.
+    """
+    ints, steps = run.ints, run.scratch[PATH]
+    nodes, coefficients = run.compared[side], run.coefficients[side]
+    for i in range(n):
+        node = nodes[i]
+        first = n_steps
+        # Each of two searches has a root of its own, to which no step leads.
+        while coefficients[i] != 0.0 and ints[node, PARENT] >= 0 and ints[node, PATHS] < terms:
+            if n_steps == steps.shape[0]:
+                return -1
+            steps[n_steps] = node
+            n_steps += 1
+            ints[node, PATHS] = terms  # not twice
+            node = ints[node, PARENT]
+        last = n_steps - 1
+        while first < last:  # from the root on, in which order the reference engine adds
+            steps[first], steps[last] = steps[last], steps[first]
+            first += 1
+            last -= 1
+    return n_steps
+
+
+def find_blocks(x, run, n_steps, two):
+    """Write the blocks of all factors of the steps to scratch; False if there is no room.
+
+    Where ``two`` paths are compared, two factors of equal block and label cancel if one is on
+    either path. That is true of most factors after the paths have parted; they are left out.
+    """
+    ints, steps, codes, owners = (
+        run.ints,
+        run.scratch[PATH],
+        run.scratch[BLOCK_CODES],
+        run.block_owners,
+    )
+    k = 0
+    for i in range(n_steps):
+        node = steps[i]
+        state, group, label = run.states[ints[node, PARENT]], ints[node, GROUP], ints[node, LABEL]
+        j, its_group = 0, factor_group(x, state, group, 0, run)
+        while its_group >= 0:
+            if k == codes.shape[0]:
+                return False
+            number, code = checked_block(x, state, its_group, run), -1
+            if number >= 0:
+                code = number * run.sums.shape[0] + factor_label(x, state, group, label, j)
+                code = 2 * code + (run.reals[node, MASS] > 0.0)
+                before = owners[number]
+                owners[number] = k
+                if two and 0 <= before < k and codes[before] == code ^ 1:
+                    codes[before] = code = -1
+            codes[k] = code
+            j, k = j + 1, k + 1
+            its_group = factor_group(x, state, group, j, run)
+    return True
+
+
+def found_block(run, k):
+    """Return the k-th block that ``find_blocks`` wrote; -1: there is none, or it cancels."""
+    code = run.scratch[BLOCK_CODES, k]
+    return code // (2 * run.sums.shape[0]) if code >= 0 else -1
+
+
+# --------------------------------------------------------------------------- Delta
+
+
+def add_entry(mark, run, row, label, value):
+    """Delta[row, label] += value; there must be room for one more entry."""
+    delta, values = run.delta, run.values
+    e = mark[row]
+    while e >= 0:
+        if delta[e, DELTA_LABEL] == label:
+            values[e] += value
+            return
+        e = delta[e, DELTA_NEXT]
+    e = run.meta[ENTRIES]
+    run.meta[ENTRIES] = e + 1
+    delta[e, DELTA_ROW] = row
+    delta[e, DELTA_LABEL] = label
+    delta[e, DELTA_NEXT] = mark[row]
+    values[e] = value
+    mark[row] = e
+
+
+def room_for(table, run, n):
+    """Return DONE if Delta and the table have room for n more features, else what is missing."""
+    if run.meta[ENTRIES] + n > run.values.shape[0]:
+        return MORE_ENTRIES
+    rows = table.ints[ROWS] + n
+    if rows > table.v.shape[0] or 2 * rows > table.slots.shape[0]:
+        return MORE_ROWS
+    return run.meta[FAULT]
+
+
+def clear_marks(mark, run):
+    """Remove the marks of the rows of Delta."""
+    for e in range(run.meta[ENTRIES]):
+        mark[run.delta[e, DELTA_ROW]] = -1
+
+
+def add_features(table, run, n, label, mass):
+    """Add mass times the n features in the buffer to Delta."""
+    slots, mark, keys = table.slots, table.mark, run.out.keys
+    for f in range(n):
+        prefetch(slots, keys[f] & (slots.shape[0] - 1))
+    for f in range(n):
+        run.rows[f] = row_of(slots, table.ints, keys[f])
+        prefetch(mark, run.rows[f])
+        prefetch(table.v[:, label], run.rows[f])
+        prefetch(table.u[:, label], run.rows[f])
+    for f in range(n):
+        value = run.out.values[f] if WEIGHTED else 1.0
+        add_entry(mark, run, run.rows[f], label, mass * value)
+
+
+def gather_delta(x, table, run, options, n_siblings, n_contenders):
+    """Delta = the weighted sum of Phi over the nodes; steps that all of them share cancel."""
+    weigh_nodes(run, options, n_siblings, n_contenders)
+    spread(run, SIBLINGS, n_siblings, False)
+    spread(run, CONTENDERS, n_contenders, False)
+    terms = spread(run, SIBLINGS, n_siblings, True) + spread(run, CONTENDERS, n_contenders, True)
+    n_steps = unshared_steps(run, SIBLINGS, n_siblings, terms, 0)
+    if n_steps >= 0:
+        n_steps = unshared_steps(run, CONTENDERS, n_contenders, terms, n_steps)
+    if n_steps < 0:
+        return MORE_SCRATCH
+    if not find_blocks(x, run, n_steps, terms == 2):
+        return MORE_SCRATCH
+    run.meta[ENTRIES] = k = 0
+    for i in range(n_steps):
+        node = run.scratch[PATH, i]
+        label, mass = run.ints[node, LABEL], run.reals[node, MASS]
+        state, group = run.states[run.ints[node, PARENT]], run.ints[node, GROUP]
+        j, its_group = 0, factor_group(x, state, group, 0, run)
+        while its_group >= 0:
+            its_label = factor_label(x, state, group, label, j)
+            begin_features(run, found_block(run, k))
+            n = next_features(x, state, its_group, table, run)
+            while n >= 0:
+                status = room_for(table, run, n)
+                if status != DONE:
+                    clear_marks(table.mark, run)
+                    return status
+                add_features(table, run, n, its_label, mass)
+                n = next_features(x, state, its_group, table, run)
+            j, k = j + 1, k + 1
+            its_group = factor_group(x, state, group, j, run)
+    return DONE
+
+
+# --------------------------------------------------------------------------- the weights
+
+
+def add_delta(table, run, step, dot, square):
+    """w <- w + step * Delta, and the running sum for the average."""
+    v, u, delta, values = table.v, table.u, run.delta, run.values
+    scale, scales = table.reals[SCALE], table.reals[SCALES]
+    table.reals[SQUARE] += step * (2.0 * dot + step * square)
+    for e in range(run.meta[ENTRIES]):
+        dv = step * values[e] / scale
+        v[delta[e, DELTA_ROW], delta[e, DELTA_LABEL]] += dv
+        u[delta[e, DELTA_ROW], delta[e, DELTA_LABEL]] += scales * dv
+
+
+def rescale(table):
+    """Fold the scale into the weights and the sum so far, before the scale loses its digits."""
+    v, u, reals = table.v, table.u, table.reals
+    for row in range(table.ints[ROWS]):
+        for label in range(v.shape[1]):
+            u[row, label] = -(reals[SCALES] * v[row, label] - u[row, label])
+            v[row, label] *= reals[SCALE]
+    reals[SCALE] = 1.0
+    reals[SCALES] = 0.0
+
+
+def apply_update(table, run, options, rate):
+    """Update the weights by Delta: perceptron, ALMA or passive-aggressive; clears the marks."""
+    v, delta, values, reals = table.v, run.delta, run.values, table.reals
+    k = table.ints[GENERATION]
+    dot = square = 0.0
+    for e in range(run.meta[ENTRIES]):
+        dot += reals[SCALE] * v[delta[e, DELTA_ROW], delta[e, DELTA_LABEL]] * values[e]
+        square += values[e] * values[e]
+    clear_marks(table.mark, run)
+    if options.update == ALMA:
+        norm = math.sqrt(square)
+        if not options.normalize_always:
+            norm = max(1.0, norm)
+        if norm > 0.0:
+            add_delta(table, run, options.c * rate / math.sqrt(k) / norm, dot, square)
+            if reals[SQUARE] > 1.0:
+                reals[SCALE] *= 1.0 / math.sqrt(reals[SQUARE])
+                reals[SQUARE] = 1.0
+                if reals[SCALE] < 1e-3:
+                    rescale(table)
+        reals[MARGIN] = (1.0 - options.alpha) * options.b * math.sqrt(1.0 / (k + 1))
+    elif options.update == PASSIVE_AGGRESSIVE:
+        hinge = options.margin - dot
+        if not (square > 0.0 and hinge > TINY):
+            return
+        add_delta(table, run, min(options.c * rate, hinge / square), dot, square)
+    else:
+        add_delta(table, run, rate, dot, square)
+    table.ints[GENERATION] = k + 1
+    run.meta[VERSION] += 1
+
+
+def mean_loss(run, n_contenders):
+    """Return the mean loss of the bad nodes, as in laso.updates; 1 if there are none."""
+    nodes, coefficients = run.compared[CONTENDERS], run.coefficients[CONTENDERS]
+    total = mass = 0.0
+    for i in range(n_contenders):
+        if not run.ints[nodes[i], GOOD]:
+            total += run.reals[nodes[i], LOSS] * coefficients[i]
+            mass += coefficients[i]
+    return total / mass if mass < 0.0 else 1.0
+
+
+def update(x, table, run, options, n_siblings, n_contenders):
+    """*update* of Figure 2 on the compared nodes; the status."""
+    status = gather_delta(x, table, run, options, n_siblings, n_contenders)
+    if status == DONE:
+        rate = mean_loss(run, n_contenders) if options.by_loss else 1.0
+        apply_update(table, run, options, rate)
+    return status
