@@ -19,8 +19,8 @@ import pytest
 from laso import beam, perceptron
 from laso.engine import compile as compiling
 from laso.engine import native
-from laso.engine.compile import PLAIN as PLAIN_VARIANT
-from laso.engine.compile import CompileError, compiled, fingerprint
+from laso.engine.native import PLAIN as PLAIN_VARIANT
+from laso.engine.native import CompileError, compiled, fingerprint
 from laso.engine.layout import STEPS
 from laso.engine.machine import Machine, new_table
 from laso.engine.options import options_for
@@ -70,7 +70,7 @@ import json, sys, time
 from pathlib import Path
 import numpy as np
 from laso import beam, perceptron
-from laso.engine.compile import compiled
+from laso.engine.native import compiled
 from laso.engine.layout import STEPS
 from laso.engine.machine import Machine, new_table
 from laso.engine.options import options_for

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from laso.engine import kernels, lattice
 from laso.engine import layout as at
-from laso.engine.compile import compiled
+from laso.engine.native import compiled
 from laso.engine.exact import ExactMachine
 from laso.engine.hashing import mix
 from laso.engine.layout import CELLS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS, Corpus

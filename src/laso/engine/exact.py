@@ -17,11 +17,11 @@ import numpy as np
 
 from laso.engine import lattice as la
 from laso.engine import layout as at
-from laso.engine.compile import Kernels, compiled
 from laso.engine.lattice import Ascent, Paths, Shares
 from laso.engine.layout import Array, Corpus, Options, Table
 from laso.engine.likelihood import Climber, Progress, Score, climb, maximise
 from laso.engine.machine import Machine, longer, mapped, new_table, parts, sizes
+from laso.engine.native import Kernels, compiled
 from laso.engine.options import options_for, own_key
 from laso.engine.passes import Plan, Training, train
 from laso.engine.problem import CompiledProblem, is_factored

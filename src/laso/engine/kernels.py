@@ -1,6 +1,6 @@
 """Figures 1 and 2 over integer states, to be compiled together with a problem's functions.
 
-Nothing here is called as it stands. ``compile.py`` gives each function new globals in which the
+Nothing here is called as it stands. ``native`` gives each function new globals in which the
 problem's own functions take the place of the ones named under "the problem", and compiles the
 result. With the JIT off the same code runs as plain Python.
 """

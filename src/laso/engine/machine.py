@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from laso.engine import layout as at
-from laso.engine.compile import Kernels, compiled
 from laso.engine.layout import Array, Corpus, Options, Out, Run, Table
+from laso.engine.native import Kernels, compiled
 from laso.engine.problem import CompiledProblem, is_factored
 from laso.errors import SearchFailed, Unreachable
 

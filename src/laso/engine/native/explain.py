@@ -1,0 +1,127 @@
+"""Explains Numba's errors in terms of the user's methods: which one, where, why, and the remedy."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+
+from laso.engine import layout
+from laso.engine.native.checks import CompileError, Construct, constructs, place_of
+from laso.engine.native.jit import ERRORS, Engine, check_return
+from laso.engine.problem import CompiledProblem
+
+REMEDY = (
+    "The functions of a problem work on numbers, tuples and the arrays that are passed to them; "
+    "prepare anything else when the input is encoded."
+)
+
+
+def explained(problem: type[CompiledProblem], engine: Engine, error: Exception) -> str:
+    """Returns which method of the problem is at fault, where, why, and what to do."""
+    for name, types_of in _signatures().items():
+        helper = engine.helpers[name]
+        try:
+            helper.compile(types_of)
+        except ERRORS as own:
+            return f"{problem.__name__}.{name} cannot be compiled: {_details(own, helper.py_func)}"
+        try:
+            check_return(problem, name, helper, helper.overloads[types_of].signature.return_type)
+        except CompileError as own:
+            return str(own)
+    return f"{problem.__name__} cannot be compiled: {_reason(error)}\n  {REMEDY}"
+
+
+def _details(error: Exception, method: Any) -> str:
+    """Returns the reason, the place and the remedy."""
+    place, construct = _place(error, method), _unsupported(error, method)
+    if construct:
+        place = f"{construct.file}:{construct.line}"
+        return f"it {construct.what}, which compiled code cannot do\n  {place}\n  {REMEDY}"
+    return f"{_reason(error)}\n  {place}\n  {REMEDY}"
+
+
+def _unsupported(error: Exception, method: Any) -> Construct | None:
+    """Returns the unsupported construct that an error is about, if it is about one.
+
+    It is in the line that Numba names. If memory would have to be allocated, or where Numba names
+    no line, it is the first one of all.
+    """
+    found = [*constructs(method)]
+    at_place = [c for c in found if f"{c.file}:{c.line}" == _place(error, method)]
+    if not at_place and (_allocates(error) or not _lines(error)):
+        at_place = found
+    return at_place[0] if at_place else None
+
+
+def _allocates(error: Exception) -> bool:
+    text = _plain(error)
+    return "NRT required" in text or "Only accept returning of array" in text
+
+
+def _lines(error: Exception) -> list[str]:
+    """Returns the places that Numba names outside itself, the innermost first."""
+    places = []
+    for file, line in re.findall(r'^File "(.*)", line (\d+):', _plain(error), re.MULTILINE):
+        path = file if file.startswith("<") else os.path.abspath(file)
+        if Path(numba.__file__).parent not in Path(path).parents:
+            places.append(f"{path}:{line}")
+    return places
+
+
+def _place(error: Exception, method: Any) -> str:
+    """Returns file and line at fault, or those of the method if Numba names none."""
+    return next(iter(_lines(error)), place_of(method))
+
+
+def _plain(error: Exception) -> str:
+    """Returns Numba's message without colours, which it has where colorama is installed."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+
+
+def _reason(error: Exception) -> str:
+    """Returns the head of Numba's message; the rest lists what Numba tried."""
+    text = _plain(error)
+    useful = []
+    for line in (line.strip() for line in text.splitlines()):
+        if line.startswith(("There are", 'File "', "During:", "- ", "Enable")):
+            break
+        if line and not line.startswith("Failed in"):
+            useful.append(line)
+    if _allocates(error):
+        useful.append("(the functions of a problem cannot make arrays, lists or dictionaries)")
+    return " ".join(useful) or text
+
+
+def _signatures() -> dict[str, Any]:
+    """Returns the Numba types with which the engine calls each method."""
+    of = numba.typeof
+    ints = np.zeros(1, np.int32)
+    longs = np.zeros(1, np.int64)
+    x = of(layout.Input(np.zeros((1, 1), np.int32), longs, np.zeros(1, np.float32), longs))
+    out = of(layout.Out(longs, np.zeros(1)))
+    state, y, i, flag = of(ints), of(ints), numba.int64, numba.boolean
+    group = numba.int32
+    step = (x, state, group, i)
+    return {
+        "limits": (x, of(longs)),
+        "initial": (x, state),
+        "groups": (x, state, of(ints)),
+        "labels": (x, i),
+        "rests": (x, state, group, i),
+        "cell": (x, state, group),
+        "part": (x, i, i),
+        "shared": (x, i, out),
+        "features": (x, state, group, out),
+        "allowed": step,
+        "apply": (*step, state),
+        "is_goal": (x, state),
+        "is_good": (x, y, state, group, i),
+        "loss": (x, y, state, group, i, flag, flag),
+        "key": step,
+        "signature": step,
+    }
