@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 from laso.engine import kernels, lattice
 from laso.engine import layout as at
-from laso.engine.native import compiled
 from laso.engine.exact import ExactMachine
 from laso.engine.hashing import mix
 from laso.engine.layout import CELLS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS, Corpus
 from laso.engine.machine import all_of, as_names, averaged, grown_table, new_table, placed
+from laso.engine.native import compiled
 from laso.engine.passes import Plan, Training
 from laso.engine.problem import CompiledProblem
 from laso.engine.reference import Reference, exact_queue, input_of, output_of
@@ -1005,7 +1005,7 @@ def test_names_of_the_lattice_do_not_hide_those_of_the_kernels():
     }
     assert hidden <= {"combine", "severity", "_"}
     assert set(lattice.INLINE) <= set(ours)
-    assert set(compiled(Tagging, exact=True).entries) == set(lattice.ENTRY_POINTS)
+    assert set(compiled(Tagging, exact=True).variant.entry_points) == set(lattice.ENTRY_POINTS)
 
 
 WITHOUT_JIT = """

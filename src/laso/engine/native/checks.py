@@ -13,6 +13,7 @@ from laso.engine.native.sources import plain_functions
 from laso.engine.problem import NAMES, REQUIRED, CompiledProblem
 from laso.errors import LasoError
 
+CATCHES = "catches exceptions by type"
 # What an instruction shows that compiled code cannot do, by its name in one version of Python or
 # another. A comprehension or lambda is a function of its own in some versions.
 CONSTRUCTS = {
@@ -28,7 +29,7 @@ CONSTRUCTS = {
     "BUILD_SET": "makes a set",
     "SET_ADD": "makes a set",
     "BEFORE_WITH": "has a with statement",
-    "PUSH_EXC_INFO": "catches exceptions",
+    "CHECK_EXC_MATCH": CATCHES,
     "YIELD_VALUE": "has a generator",
     "MAKE_FUNCTION": "defines a function",
     "IMPORT_NAME": "imports a module",
@@ -108,12 +109,10 @@ def _check_parameters(problem: type[CompiledProblem], name: str, function: Any) 
 def _check_comparisons(problem: type[CompiledProblem], name: str, method: Any) -> None:
     """Refuses comparisons with text, which Numba compiles to False without a word."""
     for function in plain_functions(method):
-        steps = [step for step in dis.get_instructions(function) if step.opname != "CACHE"]
-        line = 0
-        for i, step in enumerate(steps):
-            line = step.starts_line or line
+        steps = [*_instructions(function)]
+        for i, (step, line) in enumerate(steps):
             if step.opname == "COMPARE_OP":
-                for operand in steps[max(0, i - 2) : i]:
+                for operand, _ in steps[max(0, i - 2) : i]:
                     if operand.opname == "LOAD_CONST" and isinstance(operand.argval, str):
                         raise CompileError(
                             f"{problem.__name__}.{name} cannot be compiled: it compares with the "
@@ -124,13 +123,28 @@ def _check_comparisons(problem: type[CompiledProblem], name: str, method: Any) -
                         )
 
 
+def _instructions(function: Any) -> Iterator[tuple[dis.Instruction, int]]:
+    """Yields a function's instructions, each with its line."""
+    line = function.__code__.co_firstlineno
+    for step in dis.get_instructions(function):
+        line = step.starts_line or line
+        yield step, line
+
+
 def constructs(method: Any) -> Iterator[Construct]:
     """Yields what a method, or a function that it calls, has that compiled code cannot do."""
     for function in plain_functions(method):
-        code = function.__code__
-        file, line = _path(code.co_filename), code.co_firstlineno
-        for step in dis.get_instructions(code):
-            line = step.starts_line or line
+        for step, line in _instructions(function):
             nested = NESTED.get(getattr(step.argval, "co_name", ""))
             if step.opname in CONSTRUCTS or nested:
+                file = _path(function.__code__.co_filename)
                 yield Construct(nested or CONSTRUCTS[step.opname], file, line)
+
+
+def place_of_global(method: Any, name: str) -> str | None:
+    """Returns the file and line where a method, or a function that it calls, reads a global."""
+    for function in plain_functions(method):
+        for step, line in _instructions(function):
+            if step.opname == "LOAD_GLOBAL" and step.argval == name:
+                return f"{_path(function.__code__.co_filename)}:{line}"
+    return None

@@ -11,7 +11,14 @@ import numba
 import numpy as np
 
 from laso.engine import layout
-from laso.engine.native.checks import CompileError, Construct, constructs, place_of
+from laso.engine.native.checks import (
+    CATCHES,
+    CompileError,
+    Construct,
+    constructs,
+    place_of,
+    place_of_global,
+)
 from laso.engine.native.jit import ERRORS, Engine, check_return
 from laso.engine.problem import CompiledProblem
 
@@ -19,6 +26,11 @@ REMEDY = (
     "The functions of a problem work on numbers, tuples and the arrays that are passed to them; "
     "prepare anything else when the input is encoded."
 )
+REMEDIES = {
+    "NameError": "Define or import the name in the file of the problem.",
+    "Unknown attribute": f"An input x has the arrays {', '.join(layout.Input._fields)}. {REMEDY}",
+    "No implementation": "Check the types: indices, labels and keys are integers. " + REMEDY,
+}
 
 
 def explained(problem: type[CompiledProblem], engine: Engine, error: Exception) -> str:
@@ -42,7 +54,8 @@ def _details(error: Exception, method: Any) -> str:
     if construct:
         place = f"{construct.file}:{construct.line}"
         return f"it {construct.what}, which compiled code cannot do\n  {place}\n  {REMEDY}"
-    return f"{_reason(error)}\n  {place}\n  {REMEDY}"
+    remedy = next((text for head, text in REMEDIES.items() if head in _plain(error)), REMEDY)
+    return f"{_reason(error)}\n  {place}\n  {remedy}"
 
 
 def _unsupported(error: Exception, method: Any) -> Construct | None:
@@ -52,6 +65,8 @@ def _unsupported(error: Exception, method: Any) -> Construct | None:
     no line, it is the first one of all.
     """
     found = [*constructs(method)]
+    if "exception_match" in _plain(error):  # Numba catches all exceptions or none
+        return next((c for c in found if c.what == CATCHES), None)
     at_place = [c for c in found if f"{c.file}:{c.line}" == _place(error, method)]
     if not at_place and (_allocates(error) or not _lines(error)):
         at_place = found
@@ -75,7 +90,9 @@ def _lines(error: Exception) -> list[str]:
 
 def _place(error: Exception, method: Any) -> str:
     """Returns file and line at fault, or those of the method if Numba names none."""
-    return next(iter(_lines(error)), place_of(method))
+    unknown = re.search(r"name '(\w+)' is not defined", _plain(error))
+    found = place_of_global(method, unknown[1]) if unknown else None
+    return found or next(iter(_lines(error)), place_of(method))
 
 
 def _plain(error: Exception) -> str:
@@ -84,7 +101,7 @@ def _plain(error: Exception) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """Returns the head of Numba's message; the rest lists what Numba tried."""
+    """Returns the head of Numba's message, in plainer words; the rest lists what Numba tried."""
     text = _plain(error)
     useful = []
     for line in (line.strip() for line in text.splitlines()):
@@ -94,7 +111,10 @@ def _reason(error: Exception) -> str:
             useful.append(line)
     if _allocates(error):
         useful.append("(the functions of a problem cannot make arrays, lists or dictionaries)")
-    return " ".join(useful) or text
+    reason = " ".join(useful) or text
+    reason = re.sub(r"No implementation .* found for signature: >>> ", "wrong types: ", reason)
+    reason = re.sub(r"Literal\[\w+\]\((.*?)\)", r"\1", reason)
+    return re.sub(r"of type (\w+)\(array.*\)", r"of \1", reason)
 
 
 def _signatures() -> dict[str, Any]:

@@ -104,7 +104,7 @@ class Engine:
         self, name: str, arguments: tuple[Any, ...], announce: Callable[[], object]
     ) -> None:
         """Loads an entry point from Numba's cache, or announces and compiles it."""
-        entry = self.entries[name]
+        entry, check_returns = self.entries[name], self.check_returns
         if numba.config.DISABLE_JIT:
             return
 
@@ -114,7 +114,8 @@ class Engine:
                     announce()
 
             def on_end(self, happening: Any) -> None:
-                pass
+                if happening.data["dispatcher"] is entry and not happening.is_failed:
+                    check_returns()  # before Numba puts it into its cache
 
         with event.install_listener("numba:compile", Compiling()):
             entry.compile(tuple(numba.typeof(argument) for argument in arguments))
@@ -171,7 +172,7 @@ def check_return(problem: type[CompiledProblem], name: str, helper: Any, kind: A
 def _named(kind: Any) -> str:
     if isinstance(kind, of.Float):
         return "a float"
-    if isinstance(kind, of.UnicodeType):
+    if isinstance(kind, of.UnicodeType | of.StringLiteral):
         return "text"
     if isinstance(kind, of.BaseTuple):
         return f"a tuple of {len(kind)}"
