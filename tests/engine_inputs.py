@@ -14,7 +14,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from laso.engine.hashing import mix
-from laso.engine.layout import BLOCKS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS, Corpus
+from laso.engine.layout import BLOCKS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS, Dataset
 from laso.engine.problem import CompiledProblem
 from laso.features.windows import LABEL_ATOM
 from laso.tasks.clustering.problem import Clustering
@@ -121,7 +121,7 @@ class Task:
 
     problem: type[CompiledProblem]
     n_labels: int
-    corpora: st.SearchStrategy[Corpus]
+    corpora: st.SearchStrategy[Dataset]
     keyed: bool
     tolerance: float = 0.0  # where the engines add up the same numbers in another order
 
@@ -137,10 +137,10 @@ def corpus_of(
     columns: int = 1,
     pool: Sequence[int] = (),
     values: Sequence[float] = (),
-) -> Corpus:
+) -> Dataset:
     """Inputs (a list of rows of numbers each) and outputs end to end."""
     flat = [row for one in rows for row in one]
-    return Corpus(
+    return Dataset(
         np.array(flat, np.int32).reshape(len(flat), columns),
         _starts(rows),
         np.array(pool, np.int64),
@@ -170,7 +170,7 @@ N_TAGS = 3
 
 
 @st.composite
-def tagging_corpora(draw: Any, *, unique: bool = True) -> Corpus:
+def tagging_corpora(draw: Any, *, unique: bool = True) -> Dataset:
     """``unique``: no word has one feature twice."""
     word = st.tuples(st.integers(0, 1), st.integers(-1, 1))
     label = st.tuples(st.just(LABEL_ATOM), st.integers(-2, -1))
@@ -229,7 +229,7 @@ N_ROW = sum(SIZES)
 
 
 @st.composite
-def joint_corpora(draw: Any) -> Corpus:
+def joint_corpora(draw: Any) -> Dataset:
     sizes = SIZES[: draw(st.integers(2, 3))]
     sizes = (*sizes[:-1], sizes[-1] + N_ROW - sum(sizes))  # rows are equally wide in all
     n = len(sizes)
@@ -288,7 +288,7 @@ def projective(draw: Callable[..., Any], words: Sequence[int], head: int) -> dic
 
 
 @st.composite
-def parsing_corpora(draw: Any) -> Corpus:
+def parsing_corpora(draw: Any) -> Dataset:
     sizes = draw(lengths(4))
     rows = _rows(draw, sizes, columns=2)
     outputs = []
@@ -304,7 +304,7 @@ def parsing_corpora(draw: Any) -> Corpus:
 
 
 @st.composite
-def clustering_corpora(draw: Any) -> Corpus:
+def clustering_corpora(draw: Any) -> Dataset:
     sizes = draw(lengths(4))
     dimension = draw(st.integers(0, 2))
     rows = _rows(draw, sizes, columns=2, kinds=3)
@@ -321,7 +321,7 @@ def clustering_corpora(draw: Any) -> Corpus:
 
 
 @st.composite
-def segmenting_corpora(draw: Any) -> Corpus:
+def segmenting_corpora(draw: Any) -> Dataset:
     sizes = draw(lengths())
     outputs = []
     for n in sizes:

@@ -29,7 +29,7 @@ from laso import (
     worst,
 )
 from laso.engine import layout as at
-from laso.engine.layout import Array, Corpus, Run, Table
+from laso.engine.layout import Array, Dataset, Run, WeightTable
 from laso.engine.machine import Machine, all_of, as_names, averaged, new_table
 from laso.engine.options import options_for, own_key
 from laso.engine.reference import Reference, input_of, output_of
@@ -86,7 +86,7 @@ def some_of_each(
     ]
 
 
-def tight(table: Table, run: Run, width: int) -> tuple[Table, Run]:
+def tight(table: WeightTable, run: Run, width: int) -> tuple[WeightTable, Run]:
     """The smallest arrays that learning may begin with, so that all of them must grow."""
     n_labels, kind = table.v.shape[1], table.v.dtype
     room = max(len(run.agenda) + 1, 2 * width + 1)
@@ -137,7 +137,7 @@ class Twins:
     """
 
     task: Task
-    corpus: Corpus
+    corpus: Dataset
     queue: MakeQueue
     rule: Rule
     strategy: Strategy
@@ -151,7 +151,7 @@ class Twins:
         options = options_for(self.task.problem, self.queue, self.rule, self.strategy)
         return Machine(self.task.problem, options)
 
-    def begin(self, *, hash_bits: int = 0, small: bool = False) -> tuple[Table, Run]:
+    def begin(self, *, hash_bits: int = 0, small: bool = False) -> tuple[WeightTable, Run]:
         """Arrays to learn with."""
         machine = self.machine
         table = new_table(
@@ -163,7 +163,7 @@ class Twins:
         run = machine.new_run(self.corpus, all_of(self.corpus), table)
         return tight(table, run, machine.options.width) if small else (table, run)
 
-    def compare(self, *, passes: int = 2, hash_bits: int = 0, small: bool = False) -> Table:
+    def compare(self, *, passes: int = 2, hash_bits: int = 0, small: bool = False) -> WeightTable:
         """Learn with both, example by example, then decode with both."""
         problem = Reference(self.task.problem, self.task.n_labels, hash_bits=hash_bits)
         machine = self.machine
@@ -239,7 +239,7 @@ class Twins:
             [mine.get(name, 0.0) for name in names], [theirs.get(name, 0.0) for name in names]
         )
 
-    def _same_output(self, problem: Reference, table: Table, watched: Watched) -> None:
+    def _same_output(self, problem: Reference, table: WeightTable, watched: Watched) -> None:
         steps, ends, scores = self.machine.decode(self.corpus, all_of(self.corpus), table)
         for i, found in enumerate(split(steps, ends)):
             watched.scores.clear()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from laso import beam, greedy, perceptron, worst
 from laso.data.table import Columns
 from laso.engine import layout as at
-from laso.engine.layout import Corpus
+from laso.engine.layout import Dataset
 from laso.engine.machine import Machine, all_of, new_table
 from laso.engine.options import options_for, own_key
 from laso.engine.reference import Reference, State, input_of, output_of
@@ -73,7 +73,7 @@ def output(segmentation: Segmentation) -> list[int]:
     return y
 
 
-def corpus_of(features: list[str], sentences: list[Any], outputs: Any = None) -> Corpus:
+def corpus_of(features: list[str], sentences: list[Any], outputs: Any = None) -> Dataset:
     flat = None if outputs is None else np.array([i for one in outputs for i in output(one)], int)
     return encoder_for(features, sentences).dataset(data_of(sentences), flat)
 
@@ -294,7 +294,7 @@ SOME = [*SMALL_PAPER, *OTHERS]
 
 
 @st.composite
-def corpora(draw: Any) -> Corpus:
+def corpora(draw: Any) -> Dataset:
     features = draw(st.lists(st.sampled_from(SOME), min_size=1, max_size=5, unique=True))
     word = st.tuples(st.sampled_from("abc"), st.sampled_from("xy"))
     sentences = draw(st.lists(st.lists(word, max_size=5), min_size=1, max_size=3))
@@ -366,7 +366,7 @@ def score(problem: Reference, x: Any, chunks: Segmentation, weights: Any) -> flo
     return float(sum(weights[name] * count for name, count in features_of(problem, x, chunks)))
 
 
-def random_weights(problem: Reference, corpus: Corpus, seed: int) -> dict[Any, float]:
+def random_weights(problem: Reference, corpus: Dataset, seed: int) -> dict[Any, float]:
     """Whole numbers for all features that occur, so that sums are exact in any order."""
     numbers = np.random.default_rng(seed)
     weights: dict[Any, float] = {}

@@ -17,14 +17,13 @@ import numpy as np
 import pytest
 
 from laso import beam, perceptron
-from laso.engine import compile as compiling
-from laso.engine import native
-from laso.engine.compile import PLAIN as PLAIN_VARIANT
-from laso.engine.compile import CompileError, compiled, fingerprint
 from laso.engine.layout import STEPS
 from laso.engine.machine import Machine, new_table
+from laso.engine.native import PLAIN as PLAIN_VARIANT
+from laso.engine.native import CompileError, cache, compiled, fingerprint, on_compile
 from laso.engine.options import options_for
 from laso.engine.problem import REQUIRED, CompiledProblem
+from laso.errors import LasoError
 from tests.engine_inputs import Segmenting, corpus_of
 
 TINY = """
@@ -70,7 +69,7 @@ import json, sys, time
 from pathlib import Path
 import numpy as np
 from laso import beam, perceptron
-from laso.engine.compile import compiled
+from laso.engine.native import compiled
 from laso.engine.layout import STEPS
 from laso.engine.machine import Machine, new_table
 from laso.engine.options import options_for
@@ -152,7 +151,7 @@ def runner(tmp_path) -> Iterator[Runner]:
 
 def test_an_edit_anywhere_compiles_again(runner):
     assert runner.run() == [[16], True]
-    assert runner.run() == [[16], not native.possible()]
+    assert runner.run() == [[16], False]
     runner.edit("tiny_helpers.py", "EXTRA = 10", "EXTRA = 20")
     assert runner.run()[0] == [26]
     runner.edit("tiny_helpers.py", "2 * n", "3 * n")
@@ -164,7 +163,7 @@ def test_an_edit_anywhere_compiles_again(runner):
 def test_two_processes_compile_into_one_empty_cache(runner):
     processes = [runner.start("Tiny", beside=names) for names in ("one other", "other one")]
     assert [runner.result(process)[0] for process in processes] == [[16], [16]]
-    assert runner.run() == [[16], not native.possible()]
+    assert runner.run() == [[16], False]
 
 
 def test_problems_from_the_cache_do_not_mix(runner):
@@ -173,7 +172,7 @@ def test_problems_from_the_cache_do_not_mix(runner):
     runner.cache = os.environ["LASO_CACHE"]
     processes = [runner.start(name, what="decode") for name in ("Tiny", "Other")]
     assert [runner.result(process)[0] for process in processes] == [[16, 3], [16, 5]]
-    assert runner.run("Tiny,Other", what="decode") == [[16, 3, 16, 5], not native.possible()]
+    assert runner.run("Tiny,Other", what="decode") == [[16, 3, 16, 5], False]
 
 
 # The hash.
@@ -261,7 +260,7 @@ def limits_of(problem: type[CompiledProblem]) -> int:
 def test_a_cache_that_cannot_be_written(tmp_path, monkeypatch, caplog):
     (tmp_path / "file").touch()
     monkeypatch.setenv("LASO_CACHE", str(tmp_path / "file"))
-    with caplog.at_level(logging.WARNING, logger="laso.engine.compile"):
+    with caplog.at_level(logging.WARNING, logger="laso.engine"):
         assert limits_of(type("Segmenting", (Segmenting,), {})) == 3
     (record,) = caplog.records
     assert str(tmp_path / "file") in record.getMessage()
@@ -280,8 +279,8 @@ def test_a_folder_for_one_process_goes_with_it(runner, tmp_path, monkeypatch):
 
 def test_old_code_is_removed(tmp_path, monkeypatch):
     monkeypatch.setenv("LASO_CACHE", str(tmp_path))
-    monkeypatch.setattr(compiling, "KEEP_FOLDERS", 3)
-    root = compiling.cache_root()
+    monkeypatch.setattr(cache, "KEEP_FOLDERS", 3)
+    root = cache.cache_root()
     days = {"today": 0, "yesterday": 1, "month": 30, "months": 50, "old": 61, "older": 400}
     for name, age in days.items():
         used = root / name / "used"
@@ -356,3 +355,281 @@ def test_a_missing_function_is_named(name):
     without = type("Without", (Segmenting,), {name: staticmethod(getattr(CompiledProblem, name))})
     with pytest.raises(CompileError, match=f"Without needs a static method {name}$"):
         compiled(without)
+
+
+class NoReturn(Segmenting):
+    @staticmethod
+    def features(x, state, group, out):  # no return
+        out.keys[0] = 1
+
+
+class SomeReturn(Segmenting):
+    @staticmethod
+    def features(x, state, group, out):  # some return
+        if group > 0:
+            return 1
+        return None
+
+
+class NoTruth(Segmenting):
+    @staticmethod
+    def is_goal(x, state):  # no truth
+        state[0] == x.items.shape[0]  # noqa: B015
+
+
+class FloatGroups(Segmenting):
+    @staticmethod
+    def groups(x, state, out):  # float
+        out[0] = 1
+        return 1.0
+
+
+class TextFeatures(Segmenting):
+    @staticmethod
+    def features(x, state, group, out):  # returns text
+        return "one"
+
+
+class ComparesText(Segmenting):
+    @staticmethod
+    def is_goal(x, state):
+        return state[0] == "end"  # compares
+
+
+class ComparesTextBelow(Segmenting):
+    @staticmethod
+    def is_goal(x, state):
+        return is_end(state)
+
+
+def is_end(state):
+    return state[0] != "end"  # compares below
+
+
+class FormatsText(Segmenting):
+    @staticmethod
+    def features(x, state, group, out):
+        name = f"{group}"  # f-string
+        return len(name)
+
+
+class MakesList(Segmenting):
+    @staticmethod
+    def features(x, state, group, out):
+        found = [1, 2]  # list
+        found.append(group)
+        return len(found)
+
+
+class Comprehends(Segmenting):
+    @staticmethod
+    def features(x, state, group, out):
+        return sum([i for i in range(group)])  # noqa: C416  # comprehension
+
+
+class MakesDict(Segmenting):
+    @staticmethod
+    def features(x, state, group, out):
+        found = {1: group}  # dictionary
+        return found[1]
+
+
+class Tries(Segmenting):
+    @staticmethod
+    def features(x, state, group, out):
+        try:
+            out.keys[0] = 1
+        except IndexError:  # try
+            return 0
+        return 1
+
+
+class With(Segmenting):
+    @staticmethod
+    def features(x, state, group, out):
+        with open("features") as lines:  # with
+            return len(lines.read())
+
+
+class FloatIndex(Segmenting):
+    @staticmethod
+    def features(x, state, group, out):
+        out.keys[group / 2] = 1  # float index
+        return 1
+
+
+class UnknownAttribute(Segmenting):
+    @staticmethod
+    def features(x, state, group, out):
+        return x.words[0]  # attribute
+
+
+class UnknownName(Segmenting):
+    @staticmethod
+    def features(x, state, group, out):
+        return undefined(x)  # type: ignore[name-defined]  # noqa: F821  # name
+
+
+class WithSelf(Segmenting):
+    def is_goal(self, x, state):  # type: ignore[override]  # with self
+        return True
+
+
+class NotStatic(Segmenting):
+    def is_goal(x, state):  # type: ignore[override]  # noqa: N805  # not static
+        return True
+
+
+class OneTooFew(Segmenting):
+    @staticmethod
+    def apply(x, state, group, label):  # type: ignore[override]  # too few
+        pass
+
+
+class OneTooMany(Segmenting):
+    @staticmethod
+    def initial(x, state, more):  # type: ignore[override]  # too many
+        pass
+
+
+MISTAKES = [
+    (NoReturn, "features", "it returns None, not an integer", "End every path", "no return"),
+    (SomeReturn, "features", "returns None on some paths", "End every path", "some return"),
+    (NoTruth, "is_goal", "it returns None, not True or False", "End every path", "no truth"),
+    (FloatGroups, "groups", "it returns a float, not an integer", "Return an integer", "float"),
+    (TextFeatures, "features", "it returns text", "Return an integer", "returns text"),
+    (ComparesText, "is_goal", "it compares with the text 'end'", "compare numbers", "compares"),
+    (ComparesTextBelow, "is_goal", "the text 'end'", "compare numbers", "compares below"),
+    (FormatsText, "features", "it formats text", "work on numbers", "f-string"),
+    (MakesList, "features", "it makes a list", "work on numbers", "list"),
+    (Comprehends, "features", "it makes a list", "work on numbers", "comprehension"),
+    (MakesDict, "features", "it makes a dictionary", "work on numbers", "dictionary"),
+    (Tries, "features", "it catches exceptions", "work on numbers", "try"),
+    (With, "features", "it has a with statement", "work on numbers", "with"),
+    (FloatIndex, "features", "wrong types: setitem(array", "integers", "float index"),
+    (UnknownAttribute, "features", "'words' of Input", "items, pool, values", "attribute"),
+    (UnknownName, "features", "name 'undefined' is not defined", "import the name", "name"),
+    (WithSelf, "is_goal", "is not a static method", "@staticmethod above", "with self"),
+    (NotStatic, "is_goal", "is not a static method", "@staticmethod above", "not static"),
+    (OneTooFew, "apply", "called with (x, state, group, label, new)", "def apply(", "too few"),
+    (OneTooMany, "initial", "parameters (x, state, more)", "def initial(x, state)", "too many"),
+]
+
+
+@pytest.mark.parametrize(
+    ("problem", "method", "reason", "remedy", "line"),
+    MISTAKES,
+    ids=[mistake[0].__name__ for mistake in MISTAKES],
+)
+def test_typical_mistakes_are_explained(problem, method, reason, remedy, line):
+    with pytest.raises(CompileError) as caught:
+        decode_with(problem)
+    first, place, advice = str(caught.value).split("\n")
+    assert first.startswith(f"{problem.__name__}.{method} ")
+    assert reason in first
+    assert place == f"  {Path(__file__)}:{line_of(line)}"
+    assert remedy in advice
+    assert "nopython" not in str(caught.value)
+
+
+@pytest.mark.parametrize("problem", [SomeReturn, NoReturn, FloatGroups])
+def test_mistakes_are_explained_without_the_shortcut(problem, tmp_path, monkeypatch):
+    monkeypatch.setenv("LASO_CACHE", str(tmp_path))
+    monkeypatch.setenv("LASO_NATIVE", "0")
+    for _ in range(2):  # the second time nothing comes from Numba's cache
+        with pytest.raises(CompileError, match=f"{problem.__name__}.* returns"):
+            decode_with(type(problem.__name__, (problem,), {}))
+
+
+class Catches(Segmenting):
+    @staticmethod
+    def labels(x, width):
+        """Comparisons of numbers, and a text in a message, are allowed."""
+        if width == -1:
+            raise ValueError("no labels")
+        return width
+
+
+def test_what_can_be_compiled_is_not_refused():
+    decode_with(Catches)
+
+
+# Arrays.
+
+
+class WritesTooFar(Segmenting):
+    @staticmethod
+    def apply(x, state, group, label, new):
+        new[0] = state[0] + group
+        new[1 + label] = label  # too far
+
+
+class ReadsTooFar(Segmenting):
+    @staticmethod
+    def is_goal(x, state):
+        return beyond(x, state[0])
+
+
+def beyond(x, i):
+    return x.items[i + 1, 0] < 0  # beyond
+
+
+class LimitsTooFar(Segmenting):
+    @staticmethod
+    def limits(x, out):
+        out[100] = 1  # limits
+
+
+class GoodTooFar(Segmenting):
+    @staticmethod
+    def is_good(x, y, state, group, label):
+        return y[state[0] + 100] == label  # gold
+
+
+@pytest.mark.parametrize(
+    ("problem", "method", "line"),
+    [
+        (WritesTooFar, "apply", "too far"),
+        (ReadsTooFar, "is_goal", "beyond"),
+        (LimitsTooFar, "limits", "limits"),
+        (GoodTooFar, "is_good", "gold"),
+    ],
+)
+def test_an_index_out_of_bounds_is_located(problem, method, line, monkeypatch):
+    monkeypatch.setenv("LASO_BOUNDS_CHECK", "1")
+    machine = Machine(problem, options_for(problem, beam(4), perceptron()))
+    corpus = corpus_of([[[0]], [[1], [2], [1]]], [[0], [0, 1, 0]], [0])
+    table, order = new_table(2), np.array([1])
+    with pytest.raises(IndexError) as caught:
+        machine.learn(corpus, order, table, machine.new_run(corpus, order, table))
+    assert isinstance(caught.value, LasoError)
+    first, place, advice = str(caught.value).split("\n")
+    assert first.startswith(f"{problem.__name__}.{method} leaves the bounds of an array at input 1")
+    assert "out of bounds" in first
+    assert place == f"  {Path(__file__)}:{line_of(line)}"
+    assert "limits" in advice
+
+
+# Announcements.
+
+
+def test_compiling_is_announced_and_loading_is_not(tmp_path, monkeypatch, caplog):
+    monkeypatch.setenv("LASO_CACHE", str(tmp_path))
+    heard: list[tuple[str, str]] = []
+
+    def listener(problem: type[CompiledProblem], entry: str) -> None:
+        heard.append((problem.__name__, entry))
+
+    for way, announced in [("", 1), ("", 0), ("0", 1), ("0", 0)]:
+        monkeypatch.setenv("LASO_NATIVE", way)
+        caplog.clear()
+        heard.clear()
+        with caplog.at_level(logging.INFO, logger="laso.engine"), on_compile(listener):
+            assert limits_of(type("Segmenting", (Segmenting,), {})) == 3
+        assert heard == [("Segmenting", "largest")] * announced
+        messages = [r.getMessage() for r in caplog.records if r.levelno == logging.INFO]
+        assert len(messages) == announced
+        assert all("compiling Segmenting (largest), once" in message for message in messages)
+    heard.clear()
+    limits_of(type("Other", (Segmenting,), {}))
+    assert not heard

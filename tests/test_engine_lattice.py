@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 from laso.engine import kernels, lattice
 from laso.engine import layout as at
-from laso.engine.compile import compiled
 from laso.engine.costs import with_costs
 from laso.engine.exact import ExactMachine
 from laso.engine.hashing import mix
-from laso.engine.layout import BLOCKS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS, Corpus
+from laso.engine.layout import BLOCKS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS, Dataset
 from laso.engine.machine import all_of, as_names, averaged, grown_table, new_table, placed
+from laso.engine.native import compiled
 from laso.engine.passes import Plan, Training
 from laso.engine.problem import CompiledProblem
 from laso.engine.reference import Reference, exact_queue, input_of, output_of
@@ -215,7 +215,7 @@ def corpus_of(rows, outputs, spec):
     items = np.array([row for one in rows for row in one], np.int32).reshape(-1, 1)
     flat = np.array([y for one in outputs for y in one], np.int32)
     empty = np.zeros(0, np.int64), np.zeros(0, np.float32)
-    return Corpus(items, starts, *empty, np.array(spec, np.int64), flat, starts)
+    return Dataset(items, starts, *empty, np.array(spec, np.int64), flat, starts)
 
 
 def tagging_spec(order, constraints=None, n_labels=N_LABELS, longest=5):
@@ -1006,7 +1006,7 @@ def test_names_of_the_lattice_do_not_hide_those_of_the_kernels():
                 assert meanings.setdefault(name, meaning) is meaning, name
     for package in (kernels, lattice):
         assert package.INLINED | {*package.ENTRY_POINTS} <= {*meanings}
-    assert set(compiled(Tagging, exact=True).entries) == set(lattice.ENTRY_POINTS)
+    assert set(compiled(Tagging, exact=True).variant.entry_points) == set(lattice.ENTRY_POINTS)
 
 
 WITHOUT_JIT = """

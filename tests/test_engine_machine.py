@@ -19,7 +19,7 @@ from laso import SearchFailed, beam, bounded_best_first, perceptron, restart
 from laso.engine import kernels, machine
 from laso.engine import layout as at
 from laso.engine.kernels import scoring
-from laso.engine.layout import Corpus, Table
+from laso.engine.layout import Dataset, WeightTable
 from laso.engine.machine import (
     all_of,
     averaged,
@@ -46,13 +46,13 @@ few = settings(
 )
 
 
-def learned(twins: Twins, *, small: bool = False) -> Table:
+def learned(twins: Twins, *, small: bool = False) -> WeightTable:
     table, run = twins.begin(small=small)
     order = np.tile(all_of(twins.corpus), 2)
     return twins.machine.learn(twins.corpus, order, table, run)[0]
 
 
-def same_tables(a: Table, b: Table) -> bool:
+def same_tables(a: WeightTable, b: WeightTable) -> bool:
     """Whether all but the numbers of rows, and rows without any weight, is the same."""
     others = [i for i in range(len(a.ints)) if i != at.ROWS]
     return (
@@ -62,13 +62,13 @@ def same_tables(a: Table, b: Table) -> bool:
     )
 
 
-def weights_of(table: Table) -> dict[int, tuple[list[float], list[float]]]:
+def weights_of(table: WeightTable) -> dict[int, tuple[list[float], list[float]]]:
     """Key to weights and their sums, of rows that have any."""
     rows = ((key, table.v[row], table.u[row]) for key, row in entries(table).items())
     return {key: (v.tolist(), u.tolist()) for key, v, u in rows if v.any() or u.any()}
 
 
-def entries(table: Table) -> dict[int, int]:
+def entries(table: WeightTable) -> dict[int, int]:
     """Key to row."""
     return {int(key): int(row) - 1 for key, row in table.slots if row}
 
@@ -169,7 +169,7 @@ def tagging_spec() -> Any:
     return tagging.make_spec(N_TAGS, [(1, [(0, 0)]), (2, [(LABEL_ATOM, -1), (0, 0)])])
 
 
-def sentences(n: int) -> Corpus:
+def sentences(n: int) -> Dataset:
     """Sentences of 0, 1, 2, ... words."""
     random = np.random.default_rng(n)
     rows = [random.integers(0, 9, (i % 7, 1)).tolist() for i in range(n)]

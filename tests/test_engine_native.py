@@ -1,7 +1,8 @@
-"""Compiled code without Numba: linking, arguments, files, and the fall back to Numba."""
+"""Compiled code without Numba: loading, arguments, files, and the fall back to Numba."""
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import math
@@ -10,6 +11,9 @@ import struct
 import subprocess
 import sys
 import threading
+import tomllib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,20 +24,16 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from laso import alma, beam
-from laso.engine import compile as compiling
 from laso.engine import native
-from laso.engine.compile import Kernels
 from laso.engine.layout import STEPS
 from laso.engine.machine import Machine, all_of, new_table
+from laso.engine.native import Kernels, cache, calls, compiled, dispatch, load
 from laso.engine.options import options_for
 from laso.engine.problem import CompiledProblem
 from tests.engine_inputs import FREE, INSIDE, Segmenting, corpus_of
 
-pytestmark = pytest.mark.skipif(not native.possible(), reason="for x86-64 Linux")
+# Loading: small objects made by LLVM.
 
-# Linking: small objects made by LLVM.
-
-HEAD = 'target triple = "x86_64-unknown-linux-gnu"\n'
 START = "define i32 @start(i8* %result, i8** %failure, double* %n) {\n"
 OUTSIDE = """
 declare double @NAME(double)
@@ -93,9 +93,10 @@ def object_of(source: str, **names: str) -> bytes:
     binding.initialize_native_asmprinter()
     for name, value in {"START": START, **names}.items():
         source = source.replace(name, value)
-    target = binding.Target.from_triple("x86_64-unknown-linux-gnu")
-    machine = target.create_target_machine(reloc="pic", codemodel="small", opt=2)
-    code: bytes = machine.emit_object(binding.parse_assembly(HEAD + source))
+    triple = binding.get_default_triple()
+    machine = binding.Target.from_triple(triple).create_target_machine(jit=True, opt=2)
+    module = binding.parse_assembly(f'target triple = "{triple}"\n{source}')
+    code: bytes = machine.emit_object(module)
     return code
 
 
@@ -106,16 +107,16 @@ def bits(x: float) -> int:
 
 @pytest.mark.parametrize("name", ["exp", "log1p", "cos"])
 def test_code_data_and_functions_outside_are_linked(name):
-    function = native.linked("start", object_of(OUTSIDE, NAME=name))
+    function = load.loaded("start", object_of(OUTSIDE, NAME=name))
     first, second = getattr(math, name)(0.5), getattr(math, name)(0.25)
     assert function([0] * 8 + [bits(0.5)]) == (bits(3.0 * first),)
     assert function([0] * 8 + [bits(0.25)]) == (bits(3.0 * (second + first)),)
-    again = native.linked("start", object_of(OUTSIDE, NAME=name))  # with data of its own
+    again = load.loaded("start", object_of(OUTSIDE, NAME=name))  # with data of its own
     assert again([0] * 8 + [bits(0.5)]) == (bits(3.0 * first),)
 
 
 def test_threads_run_beside_a_call():
-    function = native.linked("start", object_of(WAIT))
+    function = load.loaded("start", object_of(WAIT))
     flag = np.zeros(1, np.int64)
     found: list[Any] = []
     thread = threading.Thread(target=lambda: found.append(function([0] * 8 + [flag.ctypes.data])))
@@ -125,56 +126,47 @@ def test_threads_run_beside_a_call():
     assert found == [(7,)]
 
 
-def changed(code: bytes, offset: int, layout: str, *values: int) -> bytes:
-    made = bytearray(code)
-    struct.pack_into(layout, made, offset, *values)
-    return bytes(made)
-
-
-def relocations(code: bytes) -> list[int]:
-    """Where the relocations of the code are."""
-    image = native._Image(code)
-    return [
-        section.offset + 24 * i
-        for section in image.sections
-        if section.type == native.WITH_ADDENDS and section.info in image.places
-        for i in range(section.size // 24)
-    ]
-
-
-def test_what_is_not_known_is_refused():
+def test_what_cannot_be_loaded_is_refused():
     code = object_of(OUTSIDE, NAME="exp")
-    native.linked("start", code)
+    load.loaded("start", code)
     refused = {
         "nothing": b"",
-        "not ELF": b"MZ" + code[2:],
+        "no object": b"no object" * 100,
         "cut short": code[:-100],
-        "another machine": changed(code, 18, "<H", 183),
-        "not relocatable": changed(code, 16, "<H", 3),
         "needed": object_of(OUTSIDE, NAME="no_such_function"),
     }
-    for i, offset in enumerate(relocations(code)):
-        refused[f"relocation {i} to 32 bits"] = changed(code, offset + 8, "<I", 10)
-        refused[f"relocation {i} to nothing"] = changed(code, offset + 12, "<I", 0)
-    assert len(refused) > 12
     for bad in refused.values():
-        with pytest.raises(native.Unsupported):
-            native.linked("start", bad)
-    with pytest.raises(native.Unsupported):
-        native.linked("another", code)
+        with pytest.raises(load.Unsupported, match=r"LLVM cannot load the object code: \w"):
+            load.loaded("start", bad)
+    with pytest.raises(load.Unsupported):
+        load.loaded("another", code)
 
 
-def test_a_system_that_refuses_executable_memory(monkeypatch):
-    class Refusing:
-        exp = native._libraries()[0].exp
+def test_a_system_without_the_jit(monkeypatch):
+    from llvmlite import binding
 
-        class mprotect:  # noqa: N801
-            def __new__(cls, *_: Any) -> int:  # type: ignore[misc]
-                return -1
+    def refuse(*_: Any, **__: Any) -> None:
+        raise RuntimeError("no executable memory")
 
-    monkeypatch.setattr(native, "_libraries", lambda: (Refusing,))
-    with pytest.raises(native.Unsupported, match="refuses"):
-        native.linked("start", object_of(OUTSIDE, NAME="exp"))
+    monkeypatch.setattr(binding, "create_lljit_compiler", refuse)
+    load._linker.cache_clear()
+    with pytest.raises(load.Unsupported, match="no executable memory"):
+        load.loaded("start", object_of(OUTSIDE, NAME="exp"))
+    monkeypatch.undo()
+    load.loaded("start", object_of(OUTSIDE, NAME="exp"))
+
+
+def test_functions_of_the_c_library_do_not_depend_on_the_process():
+    found = load._c_functions()
+    assert {"exp", "expf", "log", "log1p", "pow", "memset", "memcpy", "memmove"} <= {*found}
+    assert all(found.values())
+
+
+def test_a_function_keeps_its_code_in_memory():
+    functions = [load.loaded("start", object_of(OUTSIDE, NAME="exp")) for _ in range(20)]
+    del functions[:-1]
+    gc.collect()
+    assert functions[0]([0] * 8 + [bits(0.5)]) == (bits(3.0 * math.exp(0.5)),)
 
 
 # Arguments.
@@ -232,16 +224,16 @@ _weigh: dict[str, Any] = {}
 def test_arguments_of_all_kinds_arrive(items, b, kind, number, flag, x):
     import numba
 
-    from laso.engine import jit
+    from laso.engine.native import jit
 
     dtype, read_only = kind
     a, c = np.array(items, np.int32), np.array(items, dtype)
     a.flags.writeable = not read_only
     arguments = (Outer(0.25, Inner(a, number, b), flag), c, x)
-    signature, numbers = native.described(arguments)
+    signature, numbers = calls.described(arguments)
     if signature not in _weigh:
-        compiled = numba.njit(weigh, **jit.INNER, _nrt=False)
-        _weigh[signature] = native.linked(*jit.object_code(compiled, arguments))
+        entry = numba.njit(weigh, **jit.INNER, _nrt=False)
+        _weigh[signature] = load.loaded(*jit.object_code(entry, arguments))
     other = b.copy()
     wanted = weigh(Outer(0.25, Inner(a, number, other), flag), c, x)
     assert _weigh[signature](numbers) == wanted
@@ -255,18 +247,18 @@ def test_arguments_of_all_kinds_arrive(items, b, kind, number, flag, x):
 @given(st.binary(max_size=40), st.data())
 def test_a_torn_or_changed_file_is_not_read(tmp_path_factory, code, data):
     file = tmp_path_factory.mktemp("files") / "entry.native"
-    assert native.read(file) is None
-    native.save(file, "start", code)
-    assert native.read(file) == ("start", code)
+    assert cache.read(file) is None
+    cache.save(file, "start", code)
+    assert cache.read(file) == ("start", code)
     assert [path.name for path in file.parent.iterdir()] == [file.name]
     whole = file.read_bytes()
     cut = data.draw(st.integers(0, len(whole) - 1))
     file.write_bytes(whole[:cut])
-    assert native.read(file) is None
+    assert cache.read(file) is None
     file.write_bytes(whole[:cut] + bytes([whole[cut] ^ 1]) + whole[cut + 1 :])
-    assert native.read(file) is None
+    assert cache.read(file) is None
     file.write_bytes(whole + b"\0")
-    assert native.read(file) is None
+    assert cache.read(file) is None
 
 
 # Problems.
@@ -284,7 +276,7 @@ def limits_of(kernels: Kernels) -> int:
 
 def fresh(problem: type[CompiledProblem] = Segmenting) -> Kernels:
     """Kernels that have loaded nothing yet."""
-    return Kernels(problem, compiling.PLAIN)
+    return Kernels(problem, native.PLAIN)
 
 
 def test_a_damaged_file_is_compiled_again(tmp_path, monkeypatch):
@@ -292,9 +284,9 @@ def test_a_damaged_file_is_compiled_again(tmp_path, monkeypatch):
     assert limits_of(fresh()) == 4
     (file,) = tmp_path.glob("kernels/*/largest-*")
     file.write_bytes(file.read_bytes()[:-1])
-    assert native.read(file) is None
+    assert cache.read(file) is None
     assert limits_of(fresh()) == 4
-    assert native.read(file)
+    assert cache.read(file)
 
 
 def test_a_cache_that_can_only_be_read(tmp_path, monkeypatch):
@@ -308,33 +300,108 @@ def test_a_cache_that_can_only_be_read(tmp_path, monkeypatch):
     assert limits_of(fresh()) == 4
 
 
-def test_a_file_that_cannot_be_linked_leaves_it_to_numba(tmp_path, monkeypatch, caplog):
+@pytest.fixture
+def warnings(caplog) -> Iterator[Any]:
+    dispatch._warn_unsupported.cache_clear()
+    with caplog.at_level(logging.WARNING, logger="laso.engine"):
+        yield caplog
+    dispatch._warn_unsupported.cache_clear()
+
+
+def test_a_file_that_cannot_be_loaded_leaves_it_to_numba(tmp_path, monkeypatch, warnings):
     monkeypatch.setenv("LASO_CACHE", str(tmp_path))
     first = fresh()
     assert limits_of(first) == 4
     assert first.is_native
+    assert not warnings.records
     (file,) = tmp_path.glob("kernels/*/largest-*.native")
-    found = native.read(file)
+    found = cache.read(file)
     assert found is not None
-    native.save(file, found[0], changed(found[1], 18, "<H", 183))
-    second = fresh()
-    with caplog.at_level(logging.DEBUG, logger="laso.engine.compile"):
-        assert limits_of(second) == 4
-    assert not second.is_native
-    assert "x86-64" in caplog.text
+    cache.save(file, found[0], found[1][:-100])
+    for kernels in (fresh(), fresh()):
+        assert limits_of(kernels) == 4
+        assert not kernels.is_native
+    (record,) = warnings.records  # once
+    assert "LLVM cannot load the object code" in record.getMessage()
     assert [*file.parent.glob("**/*.nbi")]
 
 
-def test_another_version_of_numba_leaves_it_to_numba(tmp_path, monkeypatch, caplog):
-    from laso.engine import jit
+def test_another_numba_leaves_it_to_numba(tmp_path, monkeypatch, warnings):
+    from laso.engine.native import jit
 
     monkeypatch.setenv("LASO_CACHE", str(tmp_path))
     monkeypatch.delattr(jit, "populate_array")
     kernels = fresh()
-    with caplog.at_level(logging.DEBUG, logger="laso.engine.compile"):
-        assert limits_of(kernels) == 4
-    assert "populate_array" in caplog.text
+    assert limits_of(kernels) == 4
+    (record,) = warnings.records
+    assert "populate_array" in record.getMessage()
     assert not kernels.is_native
+
+
+@pytest.mark.parametrize("tested", [((0, 1), (0, 2)), ((99, 0), (99, 1))])
+def test_a_version_of_numba_that_is_not_tested(tmp_path, monkeypatch, warnings, tested):
+    import numba
+
+    from laso.engine.native import jit
+
+    monkeypatch.setenv("LASO_CACHE", str(tmp_path))
+    monkeypatch.setattr(jit, "TESTED", tested)
+    kernels = fresh()
+    assert limits_of(kernels) == 4
+    (record,) = warnings.records
+    assert f"Numba {numba.__version__} has not been tested" in record.getMessage()
+    assert not kernels.is_native
+
+
+def test_the_project_requires_the_versions_that_were_tested():
+    from laso.engine.native import jit
+
+    (low, high) = (".".join(map(str, version)) for version in jit.TESTED)
+    project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())
+    assert f"numba>={low},<{high}" in project["project"]["dependencies"]
+
+
+def test_the_shortcut_can_be_switched_off(tmp_path, monkeypatch, warnings):
+    monkeypatch.setenv("LASO_CACHE", str(tmp_path))
+    for value, is_native in [("0", False), ("1", True), ("", True)]:
+        monkeypatch.setenv("LASO_NATIVE", value)
+        kernels = fresh()
+        assert kernels.is_native == is_native
+        assert limits_of(kernels) == 4
+        assert bool([*tmp_path.glob("kernels/*/*.native")]) == is_native
+    assert not warnings.records
+
+
+def test_an_engine_that_is_there_takes_no_lock(monkeypatch):
+    class Locked:
+        def __enter__(self) -> None:
+            raise AssertionError("locked")
+
+        def __exit__(self, *_: Any) -> None: ...
+
+    assert limits_of(compiled(Segmenting)) == 4
+    monkeypatch.setattr(dispatch, "_lock", Locked())
+    assert limits_of(compiled(Segmenting)) == 4
+    with pytest.raises(AssertionError, match="locked"):
+        compiled(type("Another", (Segmenting,), {}))
+
+
+def test_many_threads_load_at_once():
+    kernels = fresh()
+    with ThreadPoolExecutor(8) as pool:
+        assert {*pool.map(lambda _: limits_of(kernels), range(64))} == {4}
+    assert len(kernels._loaded) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="systems with fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_calls_and_loads():
+    kernels = fresh()
+    limits_of(kernels)
+    child = os.fork()
+    if child == 0:  # pragma: no cover
+        os._exit(0 if limits_of(kernels) == limits_of(fresh()) == 4 else 1)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 class Raising(Segmenting):
@@ -354,10 +421,7 @@ def test_an_exception_of_a_problem_is_raised():
 
 RUN = """
 import json, sys
-from laso.engine import native
 from tests import test_engine_native as tests
-if sys.argv[1] == "numba":
-    native.possible = lambda: False
 print(json.dumps([tests.results(), sorted({"numba", "llvmlite"} & set(sys.modules))]))
 """
 
@@ -375,15 +439,15 @@ def results() -> list[Any]:
 
 
 def test_a_second_process_needs_no_numba():
-    wanted = results()
-    assert wanted[0] > 0
-    for way, imported in [("native", []), ("numba", ["llvmlite", "numba"])]:
+    gold = results()
+    assert gold[0] > 0
+    for way, imported in [("1", ["llvmlite"]), ("0", ["llvmlite", "numba"])]:
         process = subprocess.run(
-            [sys.executable, "-W", "error", "-c", RUN, way],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            [sys.executable, "-W", "error", "-c", RUN],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "LASO_NATIVE": way},
             cwd=Path(__file__).parent.parent,
             capture_output=True,
             text=True,
         )
         assert process.returncode == 0, process.stderr
-        assert json.loads(process.stdout) == [wanted, imported]
+        assert json.loads(process.stdout) == [gold, imported]

@@ -25,7 +25,7 @@ import numpy as np
 import safetensors.numpy
 
 from laso.engine import layout as at
-from laso.engine.layout import Array, Table
+from laso.engine.layout import Array, WeightTable
 from laso.engine.machine import SOME, placed
 from laso.engine.passes import Training
 from laso.errors import BadModel, LasoError
@@ -196,7 +196,7 @@ def _unsqueezed(stored: memoryview | bytes, dtype: str, size: int) -> Array:
 PACKINGS = ("float32", "float16", "int8")
 
 
-def packed(table: Table) -> Table:
+def packed(table: WeightTable) -> WeightTable:
     """The table that only scores: without rows that are all zero, the fullest rows first.
 
     Common features have weights for many labels, so that they are found first.
@@ -205,7 +205,7 @@ def packed(table: Table) -> Table:
     return _fullest_first(keys, rows, table.v, int(table.ints[at.BITS]))
 
 
-def _fullest_first(keys: Array, rows: Array, v: Array, bits: int) -> Table:
+def _fullest_first(keys: Array, rows: Array, v: Array, bits: int) -> WeightTable:
     """A table of the rows named, whose keys are in their order."""
     filled = _filled(v)[rows]
     order = np.argsort(-filled, kind="stable")[: np.count_nonzero(filled)]
@@ -217,7 +217,7 @@ def _filled(v: Array) -> Array:
     return np.concatenate([np.count_nonzero(v[i], axis=1) for i in _in_parts(np.arange(len(v)))])
 
 
-def stored_rows(table: Table) -> tuple[Array, Array]:
+def stored_rows(table: WeightTable) -> tuple[Array, Array]:
     """The keys of a table, sorted, and the row of each."""
     entries = table.slots[table.slots[:, 1] != 0]
     entries = entries[entries[:, 1] <= len(table.v)]
@@ -225,13 +225,13 @@ def stored_rows(table: Table) -> tuple[Array, Array]:
     return entries[:, 0], entries[:, 1] - 1
 
 
-def table_of(keys: Array, v: Array, *, u: Array | None = None, bits: int = 0) -> Table:
+def table_of(keys: Array, v: Array, *, u: Array | None = None, bits: int = 0) -> WeightTable:
     """A table of given rows; with ``u``, one to go on learning with."""
     n = len(keys)
     # Of keys that want one slot the last is given it: so the first rows, which are asked for most.
     entries = np.stack([keys, np.arange(1, n + 1)], axis=1)[::-1]
     slots = placed(entries, 1 << (3 * n // 2).bit_length())
-    return Table(
+    return WeightTable(
         slots,
         np.ascontiguousarray(v),
         v[:0].copy() if u is None else u,
@@ -241,7 +241,7 @@ def table_of(keys: Array, v: Array, *, u: Array | None = None, bits: int = 0) ->
     )
 
 
-def pack_weights(table: Table, packing: str | None) -> Tensors:
+def pack_weights(table: WeightTable, packing: str | None) -> Tensors:
     """The weights as tensors: sorted keys, and the weights that are not zero; None: unchanged."""
     if packing is not None and packing not in PACKINGS:
         raise ValueError(f"weights must be None or {', '.join(PACKINGS)}, found {packing!r}")
@@ -274,7 +274,9 @@ def _joined(parts: Sequence[Tensors]) -> Tensors:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def unpack_weights(tensors: Mapping[str, Array], n_labels: int, dtype: Any, bits: int) -> Table:
+def unpack_weights(
+    tensors: Mapping[str, Array], n_labels: int, dtype: Any, bits: int
+) -> WeightTable:
     """The table that ``pack_weights`` took apart, packed."""
     keys = _summed(tensors["keys"])
     v = dense(tensors, len(keys), n_labels).astype(dtype)

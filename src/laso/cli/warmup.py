@@ -21,8 +21,8 @@ def run(
 ) -> None:
     """Compile the engine for some problems into the cache."""
     from laso import beam, perceptron, standard
-    from laso.engine.compile import cache_root
     from laso.engine.machine import warm
+    from laso.engine.native import cache_root
     from laso.engine.options import options_for
     from laso.learn import restart
 

@@ -2,7 +2,7 @@
 
 problem.py    what a problem for it looks like
 kernels.py    Figures 1 and 2, and the updates
-compile.py    engine + problem -> machine code, cached
+native/       engine + problem -> machine code, cached
 machine.py    arrays in, arrays out
 passes.py     epochs, progress, held-out score, interruption
 options.py    beam(5), alma(), early ... as options

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from laso.engine.layout import Corpus
+from laso.engine.layout import Dataset
 
 UNIT = 1 << 20  # costs are in spec as multiples of 1 / UNIT
 
@@ -23,8 +23,8 @@ def cost_of(spec, costs, label):
 
 
 def with_costs(
-    dataset: Corpus, place: int, labels: Sequence[str], weights: Mapping[str, float]
-) -> Corpus:
+    dataset: Dataset, place: int, labels: Sequence[str], weights: Mapping[str, float]
+) -> Dataset:
     """The dataset whose constants say what it costs to miss each label.
 
     ``place`` is the problem's ``costs``.

@@ -53,7 +53,6 @@ class Dataset(NamedTuple):
     output_starts: Array  # int64
 
 
-Corpus = Dataset
 
 
 class Limit(IntEnum):
@@ -154,7 +153,6 @@ class WeightTable(NamedTuple):
     reals: Array  # float64 (TableReal,)
 
 
-Table = WeightTable
 
 
 class SlotColumn(IntEnum):

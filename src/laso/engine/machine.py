@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from laso.engine import layout as at
-from laso.engine.compile import Kernels, compiled
 from laso.engine.layout import Array, Dataset, Options, Out, Run, WeightTable
+from laso.engine.native import Kernels, compiled
 from laso.engine.problem import CompiledProblem, is_factored
 from laso.errors import BadProblem, LasoError, SearchFailed, Unreachable
 
@@ -59,7 +59,7 @@ def grown_table(table: WeightTable, extra: int) -> WeightTable:
 
 def used_slots(table: WeightTable) -> Array:
     """Return the slots of a table that hold a key."""
-    return table.slots[table.slots[:, at.SLOT_ROW] != 0]
+    return np.asarray(table.slots[table.slots[:, at.SLOT_ROW] != 0])
 
 
 def without_empty_rows(table: WeightTable) -> WeightTable:

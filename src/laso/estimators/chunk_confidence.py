@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from laso.engine.exact import ExactMachine
-from laso.engine.layout import Array, Corpus, Table
+from laso.engine.layout import Array, Dataset, WeightTable
 from laso.engine.machine import all_of
 from laso.errors import Unreachable
 from laso.estimators.confidence import ALL, Confidence, Part, softmax
@@ -31,7 +31,7 @@ TagsOf: TypeAlias = Callable[[Any], Sequence[str]]
 
 
 def in_chunks(
-    model: Predictor, inputs: Any, dataset: Corpus, temperature: float, tags_of: TagsOf
+    model: Predictor, inputs: Any, dataset: Dataset, temperature: float, tags_of: TagsOf
 ) -> list[Confidence]:
     """The output of each input, and how probable each chunk of it is."""
     engine = model.engine(dataset)
@@ -57,7 +57,7 @@ def inside(tags: Sequence[str]) -> list[Chunk]:
 
 
 def _of_lattice(
-    model: Predictor, engine: ExactMachine, inputs: Any, dataset: Corpus, temperature: float
+    model: Predictor, engine: ExactMachine, inputs: Any, dataset: Dataset, temperature: float
 ) -> list[Confidence]:
     table = model.weights_._replace(v=model.weights_.v / np.float32(temperature))
     steps, ends, scores = engine.decode(dataset, all_of(dataset), table)
@@ -101,7 +101,7 @@ def patterns(labels: Sequence[tuple[str, str]], chunk: Chunk, n: int) -> Iterato
 
 
 def _probability(
-    engine: ExactMachine, one: Corpus, table: Table, pattern: dict[int, Array]
+    engine: ExactMachine, one: Dataset, table: WeightTable, pattern: dict[int, Array]
 ) -> float:
     """The part of all outputs of an input that fit a pattern."""
     outputs = np.full(len(one.items), -1, np.int32)

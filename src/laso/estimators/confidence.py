@@ -15,7 +15,7 @@ import numpy as np
 
 from laso.calibration import Reliability, reliability
 from laso.engine.exact import ExactMachine, Marginals
-from laso.engine.layout import Array, Corpus
+from laso.engine.layout import Array, Dataset
 from laso.engine.machine import all_of
 from laso.engine.reference import gold_path, input_of, output_of
 from laso.estimators.nbest import nbest_paths, path_outputs
@@ -55,13 +55,13 @@ def temperature_of(model: Predictor) -> float:
     return float(model.metadata_.get(TEMPERATURE, 1.0))
 
 
-def confidences(model: Predictor, inputs: Any, dataset: Corpus) -> list[Confidence]:
+def confidences(model: Predictor, inputs: Any, dataset: Dataset) -> list[Confidence]:
     """The output of each input, with probabilities."""
     return _by_temperature(model, inputs, dataset)(temperature_of(model))
 
 
 def chunk_confidences(
-    model: Predictor, inputs: Any, dataset: Corpus, layer: bool | str
+    model: Predictor, inputs: Any, dataset: Dataset, layer: bool | str
 ) -> list[Confidence]:
     """The output of each input, with the probabilities of the chunks that it marks."""
     from laso.estimators.chunk_confidence import in_chunks
@@ -75,7 +75,7 @@ def chunk_confidences(
 
 
 def marginals(
-    model: Predictor, engine: ExactMachine, dataset: Corpus, *, least: float
+    model: Predictor, engine: ExactMachine, dataset: Dataset, *, least: float
 ) -> list[dict[tuple[str, int, int], float]]:
     """The probability of each step (name, first item, end) of each input, if not below least."""
     task, result = model.task_, []
@@ -94,7 +94,7 @@ def marginals(
 
 
 def _by_temperature(
-    model: Predictor, inputs: Any, dataset: Corpus
+    model: Predictor, inputs: Any, dataset: Dataset
 ) -> Callable[[float], list[Confidence]]:
     """The same as a function of the temperature; the search of a beam does not depend on it."""
     engine = model.engine(dataset)
@@ -123,7 +123,7 @@ def _by_temperature(
 
 
 def _of_lattice(
-    model: Predictor, engine: ExactMachine, inputs: Any, dataset: Corpus, temperature: float
+    model: Predictor, engine: ExactMachine, inputs: Any, dataset: Dataset, temperature: float
 ) -> list[Confidence]:
     table = model.weights_._replace(v=model.weights_.v / np.float32(temperature))
     order = all_of(dataset)

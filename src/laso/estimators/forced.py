@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from laso.engine.layout import Corpus, Input
+from laso.engine.layout import Dataset, Input
 from laso.engine.reference import Operator, State, input_of
 from laso.errors import BadData, SearchFailed
 from laso.estimators.explain import SCORE
@@ -32,7 +32,7 @@ Banned: TypeAlias = Collection[str] | Sequence[Collection[str]] | None
 class Restricted(Walk):
     """The problem without the steps that do not fit what is known."""
 
-    def __init__(self, model: Predictor, dataset: Corpus, known: Known, banned: Banned) -> None:
+    def __init__(self, model: Predictor, dataset: Dataset, known: Known, banned: Banned) -> None:
         super().__init__(model, dataset)
         n = len(dataset.items)
         self.known = spans(known, n)

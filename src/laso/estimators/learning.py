@@ -15,7 +15,7 @@ import numpy as np
 
 from laso.engine.costs import with_costs
 from laso.engine.exact import ExactMachine
-from laso.engine.layout import Corpus, Table
+from laso.engine.layout import Dataset, WeightTable
 from laso.engine.machine import new_table
 from laso.engine.passes import Plan, Training
 from laso.engine.passes import train as train_passes
@@ -63,7 +63,7 @@ class Size(NamedTuple):
     bytes: int
 
 
-def size_of(table: Table) -> Size:
+def size_of(table: WeightTable) -> Size:
     """The size of a weight table."""
     used = table.slots.nbytes + table.v.nbytes
     return Size(len(table.v), int(np.count_nonzero(table.v)), used)
@@ -87,8 +87,8 @@ class Clock:
 class Examples:
     """Encoded examples, and others with gold outputs to score each epoch on."""
 
-    train: Corpus
-    held_out: Corpus | None = None
+    train: Dataset
+    held_out: Dataset | None = None
     inputs: Any = None  # of the held-out examples
     gold: Sequence[Any] = ()
 
@@ -101,7 +101,7 @@ class Examples:
         return crc
 
 
-def with_held_out(model: SearchEstimator, dataset: Corpus, inputs: Any, gold: Any) -> Examples:
+def with_held_out(model: SearchEstimator, dataset: Dataset, inputs: Any, gold: Any) -> Examples:
     """Hold out a part of the examples, drawn by the seed."""
     assert model.held_out is not None
     n = len(dataset.starts) - 1
@@ -217,7 +217,7 @@ def train(
     if average is None:
         average = not isinstance(model.update_rule(model.task_), Likelihood)
 
-    def score(table: Table) -> float:
+    def score(table: WeightTable) -> float:
         assert examples.held_out is not None
         predicted = model.decode(examples.inputs, examples.held_out, table)
         return model.task_.score(examples.gold, predicted)

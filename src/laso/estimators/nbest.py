@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from laso.engine.exact import ExactMachine, NBest
-from laso.engine.layout import Corpus
+from laso.engine.layout import Dataset
 from laso.engine.machine import all_of
 from laso.engine.nbest import beam_nbest
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from laso.estimators.prediction import Predictor
 
 
-def nbest_paths(model: Predictor, dataset: Corpus, n: int) -> NBest:
+def nbest_paths(model: Predictor, dataset: Dataset, n: int) -> NBest:
     """The n best paths of each input, or those that the beam holds at its end."""
     engine, order, threads = model.engine(dataset), all_of(dataset), model.threads_for(dataset)
     if isinstance(engine, ExactMachine):
@@ -24,7 +24,7 @@ def nbest_paths(model: Predictor, dataset: Corpus, n: int) -> NBest:
     return beam_nbest(engine, dataset, order, model.weights_, n, threads=threads)
 
 
-def path_outputs(model: Predictor, inputs: Any, dataset: Corpus, paths: NBest) -> list[Any]:
+def path_outputs(model: Predictor, inputs: Any, dataset: Dataset, paths: NBest) -> list[Any]:
     """The output of each path."""
     repeated = np.repeat(np.arange(len(dataset.starts) - 1), paths.counts)
     return model.task_.decode_all(
@@ -33,7 +33,7 @@ def path_outputs(model: Predictor, inputs: Any, dataset: Corpus, paths: NBest) -
 
 
 def nbest_outputs(
-    model: Predictor, inputs: Any, dataset: Corpus, n: int
+    model: Predictor, inputs: Any, dataset: Dataset, n: int
 ) -> list[list[tuple[float, Any]]]:
     """The n best outputs of each input with their scores, best first."""
     paths = nbest_paths(model, dataset, n)

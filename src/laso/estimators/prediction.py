@@ -14,7 +14,7 @@ from laso.calibration import Reliability
 from laso.data.table import locating
 from laso.engine.choose import engine_for
 from laso.engine.exact import ExactMachine
-from laso.engine.layout import Array, Corpus, Table
+from laso.engine.layout import Array, Dataset, WeightTable
 from laso.engine.machine import Machine, all_of, default_threads
 from laso.engine.passes import Training
 from laso.engine.problem import CompiledProblem
@@ -46,7 +46,7 @@ class Predictor(Estimator):
 
     task_: Task
     classes_: Array
-    weights_: Table
+    weights_: WeightTable
     training_: Training | None
     class_weight_: dict[str, float] | None
     fingerprint_: int
@@ -76,11 +76,11 @@ class Predictor(Estimator):
         """Return the engine that searches a problem with these parameters."""
         return engine_for(problem, self.search_queue(task), self.update_rule(task), self.strategy)
 
-    def engine(self, dataset: Corpus) -> Machine | ExactMachine:
+    def engine(self, dataset: Dataset) -> Machine | ExactMachine:
         """Return the engine that searches a dataset of the fitted task."""
         return self.engine_for(self.task_, self.task_.problem_for(dataset))
 
-    def threads_for(self, dataset: Corpus) -> int:
+    def threads_for(self, dataset: Dataset) -> int:
         """Return the number of threads for a dataset: one for a small one."""
         if len(dataset.items) < FEW_ITEMS:
             return 1
@@ -88,7 +88,7 @@ class Predictor(Estimator):
 
     # ------------------------------------------------------------------ predicting
 
-    def _encoded(self, X: Any) -> tuple[Any, Corpus]:
+    def _encoded(self, X: Any) -> tuple[Any, Dataset]:
         self.require("weights_")
         inputs = self.task_.read_inputs(X)
         with locating(inputs):
@@ -102,7 +102,7 @@ class Predictor(Estimator):
         """Return the output of one input."""
         return self.predict([x])[0]
 
-    def decode(self, inputs: Any, dataset: Corpus, table: Table | None = None) -> list[Any]:
+    def decode(self, inputs: Any, dataset: Dataset, table: WeightTable | None = None) -> list[Any]:
         """Return the outputs of encoded inputs, with other weights if a table is given."""
         engine, threads = self.engine(dataset), self.threads_for(dataset)
         weights = self.weights_ if table is None else table
@@ -135,7 +135,7 @@ class Predictor(Estimator):
         """
         return confidence.marginals(self, *self.exactly("predict_marginals", X), least=least)
 
-    def exactly(self, name: str, X: Any) -> tuple[ExactMachine, Corpus]:
+    def exactly(self, name: str, X: Any) -> tuple[ExactMachine, Dataset]:
         """Return the engine and the dataset of a method that needs exact search."""
         _, dataset = self._encoded(X)
         engine = self.engine(dataset)
@@ -226,7 +226,7 @@ class Predictor(Estimator):
         table = with_bias(self.weights_, list(self.task_.bias_keys()), amounts)
         return self.with_weights(table)
 
-    def with_weights(self, table: Table) -> Self:
+    def with_weights(self, table: WeightTable) -> Self:
         """Return a copy with other weights, which shares nothing that can change."""
         made = copy(self)
         for name, value in vars(self).items():

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Self, TypedDict
 
 from laso.data.table import locating
-from laso.engine.layout import Corpus
+from laso.engine.layout import Dataset
 from laso.engine.options import is_exact
 from laso.errors import InputError
 from laso.estimators import learning
@@ -302,7 +302,7 @@ class SearchEstimator(Predictor):
         training.converged = False
         return learning.train(self, examples, training.epoch + 1, progress)
 
-    def encode_gold(self, inputs: Any, outputs: Any) -> Corpus:
+    def encode_gold(self, inputs: Any, outputs: Any) -> Dataset:
         """Return examples as arrays to learn from."""
         task = self.task_
         makes_siblings = self.strategy in (restart, early) and not is_exact(self.search_queue(task))
@@ -319,7 +319,7 @@ class SearchEstimator(Predictor):
         gold = self.task_.gold_outputs(inputs, outputs)
         return learning.with_held_out(self, dataset, inputs, gold)
 
-    def _with_dev(self, dataset: Corpus, dev: Any) -> Examples:
+    def _with_dev(self, dataset: Dataset, dev: Any) -> Examples:
         if dev is None:
             return Examples(dataset)
         try:

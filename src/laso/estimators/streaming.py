@@ -16,7 +16,7 @@ import numpy as np
 
 from laso.data.reading import read
 from laso.data.table import locating, table_of
-from laso.engine.layout import Array, Corpus
+from laso.engine.layout import Array, Dataset
 from laso.errors import BadData, InputError
 from laso.estimators import learning
 from laso.tasks.base import Task
@@ -45,7 +45,7 @@ def pieces(source: Source) -> Iterator[tuple[Any, Any]]:
         yield ([x for x, _ in some], [y for _, y in some]) if pairs else (some, None)
 
 
-def stored(model: SearchEstimator, task: Task, source: Source, folder: Path) -> Corpus:
+def stored(model: SearchEstimator, task: Task, source: Source, folder: Path) -> Dataset:
     """Encode examples to a folder and return the dataset, mapped into memory.
 
     Learning begins anew unless the task is the model's own, which knows the labels.
@@ -59,7 +59,7 @@ def stored(model: SearchEstimator, task: Task, source: Source, folder: Path) -> 
     all_lengths, outputs, most, columns = written
     mapped = {name: _mapped(folder / name, kind) for name, kind in KINDS.items()}
     weighted = len(mapped["values"]) and (mapped["values"] != 1).any()
-    return Corpus(
+    return Dataset(
         mapped["items"].reshape(-1, columns),
         _starts(all_lengths),
         mapped["pool"],

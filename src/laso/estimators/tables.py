@@ -8,11 +8,11 @@ from functools import reduce
 import numpy as np
 
 from laso.engine import layout as at
-from laso.engine.layout import Array, Table
+from laso.engine.layout import Array, WeightTable
 from laso.model_file import stored_rows, table_of
 
 
-def wider(table: Table, places: Sequence[int], n: int) -> Table:
+def wider(table: WeightTable, places: Sequence[int], n: int) -> WeightTable:
     """The table with n labels, of which the old ones are in these places."""
     return table._replace(v=moved(table.v, places, n), u=moved(table.u, places, n))
 
@@ -26,7 +26,7 @@ def moved(weights: Array, places: Sequence[int], n: int) -> Array:
     return among
 
 
-def with_bias(table: Table, constants: list[int], amounts: Array) -> Table:
+def with_bias(table: WeightTable, constants: list[int], amounts: Array) -> WeightTable:
     """A table that only scores, with amounts added to the weights of some keys, for each label."""
     if not constants:
         raise ValueError(
@@ -45,7 +45,7 @@ def with_bias(table: Table, constants: list[int], amounts: Array) -> Table:
     return table_of(keys, v, bits=bits)
 
 
-def mean(tables: Sequence[Table]) -> Table:
+def mean(tables: Sequence[WeightTable]) -> WeightTable:
     """A table that only scores, with the mean of weights; what a table does not have is zero."""
     stored = [stored_rows(table) for table in tables]
     keys: Array = reduce(np.union1d, [keys.view(np.uint64) for keys, _ in stored])

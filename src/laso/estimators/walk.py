@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from laso.engine import layout as at
-from laso.engine.layout import Array, Corpus, Input
+from laso.engine.layout import Array, Dataset, Input
 from laso.engine.options import is_exact
 from laso.engine.origins import numbers_of, recorded
 from laso.engine.problem import CompiledProblem
@@ -26,7 +26,7 @@ class Walk(Reference):
     The real features of a step are those of ``reference``.
     """
 
-    def __init__(self, model: Predictor, dataset: Corpus) -> None:
+    def __init__(self, model: Predictor, dataset: Dataset) -> None:
         table = model.weights_
         problem, self.origins = recorded(model.task_.problem_for(dataset))
         super().__init__(problem, table.v.shape[1])

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from laso.data.table import Column, Columns, Data, Factor, Features, position
-from laso.engine.layout import Array, Corpus
+from laso.engine.layout import Array, Dataset
 from laso.errors import BadData, BadTemplate, listed, quoted
 from laso.features.base import computed
 from laso.features.inputs import string_keys
@@ -135,7 +135,7 @@ class ColumnEncoder:
             if view.column == column:
                 view.grow(values)
 
-    def dataset(self, data: Data, gold: Any = None) -> Corpus:
+    def dataset(self, data: Data, gold: Any = None) -> Dataset:
         """The arrays for the engine, with the gold outputs in the form that the task gives them."""
         raise NotImplementedError
 
@@ -250,7 +250,7 @@ def label_numbers(column: Column, labels: Sequence[str], lengths: Array) -> Arra
     return codes
 
 
-def taken(dataset: Corpus, chosen: Array) -> Corpus:
+def taken(dataset: Dataset, chosen: Array) -> Dataset:
     """The dataset of some of the inputs."""
     rows, starts = _rows(dataset.starts, chosen)
     output_rows, output_starts = rows[:0], dataset.output_starts

@@ -25,7 +25,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from laso.data import read_columns
-from laso.engine.layout import Array, Corpus
+from laso.engine.layout import Array, Dataset
 from laso.engine.model import make_dataset
 from laso.engine.problem import CompiledProblem
 from laso.errors import BadData, BadModel, listed, quoted
@@ -229,7 +229,7 @@ class Task:
         """The labels of operators, by their numbers."""
         return tuple(getattr(self, "labels_", ()) if self.labels is None else self.labels)
 
-    def encode(self, inputs: Any, outputs: Any = None) -> Corpus:
+    def encode(self, inputs: Any, outputs: Any = None) -> Dataset:
         """Return inputs as arrays; with outputs, to learn from: new strings are numbered."""
         learning = outputs is not None
         number = self.vocabulary_.number
@@ -257,7 +257,7 @@ class Task:
                 found.append(int(each))
         return found
 
-    def problem_for(self, dataset: Corpus) -> type[CompiledProblem]:
+    def problem_for(self, dataset: Dataset) -> type[CompiledProblem]:
         """Return the problem for this dataset; by default ``problem``."""
         return self.problem
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from laso.data.table import Column, Columns, Data, Factor, Features
 from laso.engine.hashing import mix
-from laso.engine.layout import Array, Corpus
+from laso.engine.layout import Array, Dataset
 from laso.errors import BadData, BadModel
 from laso.features.encoder import (
     ColumnEncoder,
@@ -185,7 +185,7 @@ class SequenceTask(Task):
 
     # ------------------------------------------------------------------ encoding
 
-    def encode(self, inputs: Data, outputs: Any = None) -> Corpus:
+    def encode(self, inputs: Data, outputs: Any = None) -> Dataset:
         """Return sentences as arrays; with outputs, new values of the columns are numbered."""
         if outputs is None:
             return self.encoder_.dataset(inputs)

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from laso.data.table import Data, Features
-from laso.engine.layout import Array, Corpus
+from laso.engine.layout import Array, Dataset
 from laso.errors import BadData, BadTemplate
 from laso.features.encoder import ColumnEncoder
 from laso.features.inputs import mixed, string_keys
@@ -129,7 +129,7 @@ class SegmentEncoder(ColumnEncoder):
         """The constants do not depend on the sentences."""
         return self.spec
 
-    def dataset(self, data: Data, gold: Array | None = None) -> Corpus:
+    def dataset(self, data: Data, gold: Array | None = None) -> Dataset:
         """The arrays for the engine; ``gold`` has a number for each word (see chunking.py)."""
         if isinstance(data, Features):
             raise BadData("found tokens with features of their own, expected columns")
@@ -144,7 +144,7 @@ class SegmentEncoder(ColumnEncoder):
             for column in self._sequences
         ]
         outputs = np.full(n, -1, np.int32) if gold is None else gold.astype(np.int32)
-        return Corpus(
+        return Dataset(
             items,
             starts,
             sequence_sums(hashed, lengths),

@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from laso.data.table import Data, Features, position
-from laso.engine.layout import Array, Corpus
+from laso.engine.layout import Array, Dataset
 from laso.errors import BadData, BadTemplate
 from laso.features.encoder import ColumnEncoder
 from laso.features.inputs import string_keys
@@ -155,7 +155,7 @@ class JointEncoder(ColumnEncoder):
         other = last is not None and last.column in self.of_layer and not last.offset
         return [] if other else [np.zeros(1, np.int64)]
 
-    def dataset(self, data: Data, gold: Array | None = None) -> Corpus:
+    def dataset(self, data: Data, gold: Array | None = None) -> Dataset:
         """The arrays for the engine; ``gold`` has a row of labels for each layer."""
         if isinstance(data, Features):
             raise BadData("found tokens with features of their own, expected columns")
@@ -173,7 +173,7 @@ class JointEncoder(ColumnEncoder):
                 sets, numbers = np.unique(flags, axis=0, return_inverse=True)
                 outputs[partly] = -2 - numbers.ravel()
                 spec = np.concatenate([spec, sets.ravel().astype(np.int64)])
-        return Corpus(
+        return Dataset(
             self._column_items(data, n),
             starts,
             np.zeros(0, np.int64),

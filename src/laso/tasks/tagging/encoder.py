@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from laso.data.table import Data, Features
-from laso.engine.layout import Array, Corpus
+from laso.engine.layout import Array, Dataset
 from laso.errors import BadData
 from laso.features.encoder import MOST_FEATURES, ColumnEncoder
 from laso.features.inputs import string_keys
@@ -42,7 +42,7 @@ class TaggingEncoder(ColumnEncoder):
             for key, template in zip(ids, self.templates, strict=True)
         ]
 
-    def dataset(self, data: Data, gold: Array | None = None) -> Corpus:
+    def dataset(self, data: Data, gold: Array | None = None) -> Dataset:
         """The arrays for the engine; ``gold`` are the labels of all tokens, -1 for unknown."""
         lengths = data.lengths
         starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
@@ -62,7 +62,7 @@ class TaggingEncoder(ColumnEncoder):
             outputs, sets = self._outputs(gold, starts)
         self._check_lengths(lengths)
         spec = self._spec(int(lengths.max(initial=1)), lists, sets)
-        return Corpus(items, starts, pool, values, spec, outputs, starts)
+        return Dataset(items, starts, pool, values, spec, outputs, starts)
 
     def shift_pool(self, items: Array, offset: int) -> Array:
         """Shift pool indices by ``offset``."""

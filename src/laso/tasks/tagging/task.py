@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from laso.data.table import Column, Data
-from laso.engine.layout import Array, Corpus
+from laso.engine.layout import Array, Dataset
 from laso.engine.problem import CompiledProblem
 from laso.features.encoder import ColumnEncoder, label_numbers
 from laso.features.templates import Template, default_templates
@@ -59,7 +59,7 @@ class TaggingTask(SequenceTask):
         known = self.constraints in (None, "BIO", "IOBES") or isinstance(self.constraints, Mapping)
         check_parameters(self, [("constraints", known, "None, 'BIO', 'IOBES' or a table")])
 
-    def problem_for(self, dataset: Corpus) -> type[CompiledProblem]:
+    def problem_for(self, dataset: Dataset) -> type[CompiledProblem]:
         """Return the problem with weighted features if features have values."""
         return WeightedTagging if len(dataset.values) else Tagging
 

@@ -1,6 +1,6 @@
-"""What Numba does: compile the engine with a problem, turn it into object code, explain errors.
+"""Compiles the engine together with a problem, by Numba, into object code.
 
-Importing this module imports Numba. ``compile`` does so only when something must be compiled.
+Importing this module imports Numba, so it is imported only to compile.
 """
 
 from __future__ import annotations
@@ -8,46 +8,62 @@ from __future__ import annotations
 import contextlib
 import inspect
 import itertools
-import os
-import re
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numba
-import numpy as np
 from numba import types as of
 from numba._dynfunc import make_function
-from numba.core import compiler
+from numba.core import compiler, event
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.errors import NumbaError
+from numba.core.errors import NumbaError, UnsupportedBytecodeError
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 
-from laso.engine import hashing, kernels, layout, native
+from laso.engine import hashing, layout
+from laso.engine.native import calls
+from laso.engine.native.checks import CompileError, place_of
+from laso.engine.native.load import Unsupported
+from laso.engine.native.sources import Variant
 from laso.engine.problem import NAMES, CompiledProblem, is_factored
-
-if TYPE_CHECKING:
-    from laso.engine.compile import Variant
 
 # Wrappers for calls from Python and C, which no inner function needs, are slow to compile.
 INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+# Not only a NumbaError: unsupported bytecode raises an error of its own.
+ERRORS = (NumbaError, UnsupportedBytecodeError)
+TESTED = ((0, 61), (0, 69))  # the inner parts of Numba used here are those of these versions
+
+
+def check_version() -> None:
+    """Raises Unsupported for a version of Numba with which this module has not been tested."""
+    first, end = TESTED
+    if not first <= numba.version_info.short < end:
+        raise Unsupported(f"Numba {numba.__version__} has not been tested with this version")
 
 
 class Engine:
     """The engine for a problem, which Numba compiles function by function as they are called.
 
-    ``mark`` is its hash. What is compiled is kept in ``folder``, if there is one.
+    Parameters
+    ----------
+    problem : type[CompiledProblem]
+    variant : Variant
+    fingerprint : str
+        The hash of all sources; it becomes part of the names of the compiled functions.
+    folder : Path, optional
+        Where Numba keeps its own cache; by default it keeps none.
     """
 
     def __init__(
         self,
         problem: type[CompiledProblem],
         variant: Variant,
-        mark: str,
+        fingerprint: str,
+        *,
         folder: Path | None = None,
     ) -> None:
         hashing.teach_numba()
@@ -56,7 +72,7 @@ class Engine:
         # Kernels allocate nothing, so they do without reference counts, which take the most time.
         options["_nrt"] = False
         package = variant.package
-        owners = {module.__name__ for module in package.MODULES}
+        own_modules = {module.__name__ for module in package.MODULES}
         space: dict[str, Any] = {}
         for module in package.MODULES:
             space |= layout.plain(vars(module))
@@ -65,23 +81,103 @@ class Engine:
         space["FACTORED"] = is_factored(problem)
         made: dict[Any, Any] = {}
         for name in NAMES:
-            space[name] = _jitted(getattr(problem, name), options, made, mark)
+            space[name] = _jitted(getattr(problem, name), options, made, fingerprint)
         with _cache_in(folder):
             for name, function in list(space.items()):
                 if name in NAMES:
                     continue
-                if inspect.isfunction(function) and function.__module__ in owners:
+                if inspect.isfunction(function) and function.__module__ in own_modules:
                     own = types.FunctionType(function.__code__, space, name)
-                    own.__qualname__ = f"{name}_{mark}"  # all code loaded has one table of symbols
-                    if name not in variant.entries:
+                    # All code that Numba loads shares one table of symbols.
+                    own.__qualname__ = f"{name}_{fingerprint}"
+                    if name not in variant.entry_points:
                         inner = {"forceinline": name in package.INLINED, **INNER}
                         space[name] = numba.njit(own, **inner, **options)
                     elif folder:
                         space[name] = numba.njit(own, cache=True, **options)
                     else:
                         space[name] = numba.njit(own, inline="always", **options)
-        self.entries = {name: space[name] for name in variant.entries}
+        self.problem = problem
+        self.entries = {name: space[name] for name in variant.entry_points}
         self.helpers = {name: space[name] for name in NAMES}
+
+    def prepare(
+        self, name: str, arguments: tuple[Any, ...], announce: Callable[[], object]
+    ) -> None:
+        """Loads an entry point from Numba's cache, or announces and compiles it."""
+        entry, check_returns = self.entries[name], self.check_returns
+        if numba.config.DISABLE_JIT:
+            return
+
+        class Compiling(event.Listener):  # type: ignore[misc]
+            def on_start(self, happening: Any) -> None:
+                if happening.data["dispatcher"] is entry:
+                    announce()
+
+            def on_end(self, happening: Any) -> None:
+                if happening.data["dispatcher"] is entry and not happening.is_failed:
+                    check_returns()  # before Numba puts it into its cache
+
+        with event.install_listener("numba:compile", Compiling()):
+            entry.compile(tuple(numba.typeof(argument) for argument in arguments))
+        self.check_returns()
+
+    def check_returns(self) -> None:
+        """Raises CompileError for a method, compiled by now, that returns a wrong type."""
+        for name, helper in self.helpers.items():
+            for compiled in getattr(helper, "overloads", {}).values():
+                check_return(self.problem, name, helper, compiled.signature.return_type)
+
+
+def _is_integer(kind: Any) -> bool:
+    return isinstance(kind, of.Integer | of.Boolean)
+
+
+def _is_number(kind: Any) -> bool:
+    return isinstance(kind, of.Number | of.Boolean)
+
+
+def _is_pair(kind: Any) -> bool:
+    return isinstance(kind, of.BaseTuple) and len(kind) == 2 and all(map(_is_integer, kind))
+
+
+# What the engine accepts from a method, by the type that CompiledProblem's own method declares.
+RETURNS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "int": (_is_integer, "an integer"),
+    "bool": (_is_number, "True or False"),
+    "float": (_is_number, "a number"),
+    "tuple[int, int]": (_is_pair, "two integers"),
+    "None": (lambda _: True, ""),
+}
+
+
+def check_return(problem: type[CompiledProblem], name: str, helper: Any, kind: Any) -> None:
+    """Raises CompileError if the engine cannot use what a method returns."""
+    expected, text = RETURNS[getattr(CompiledProblem, name).__annotations__["return"]]
+    if expected(kind):
+        return
+    if isinstance(kind, of.NoneType | of.Optional):
+        found = "returns None" if isinstance(kind, of.NoneType) else "returns None on some paths"
+        remedy = f"End every path through it with a return of {text}."
+    else:
+        found = f"returns {_named(kind)}"
+        remedy = f"Return {text}, for example by int(...)."
+        if text != "an integer":
+            remedy = f"Return {text}."
+    raise CompileError(
+        f"{problem.__name__}.{name} cannot be compiled: it {found}, not {text}\n"
+        f"  {place_of(helper)}\n  {remedy}"
+    )
+
+
+def _named(kind: Any) -> str:
+    if isinstance(kind, of.Float):
+        return "a float"
+    if isinstance(kind, of.UnicodeType | of.StringLiteral):
+        return "text"
+    if isinstance(kind, of.BaseTuple):
+        return f"a tuple of {len(kind)}"
+    return f"a value of type {kind}"
 
 
 @contextlib.contextmanager
@@ -95,11 +191,11 @@ def _cache_in(folder: Path | None) -> Iterator[None]:
 
 
 def _jitted(function: Any, options: dict[str, Any], made: dict[Any, Any], mark: str) -> Any:
-    """A function compiled with the plain functions it calls, so that users need no decorator."""
+    """Compiles a function with the plain functions it calls, so that users need no decorator."""
     if function not in made:
         namespace = layout.plain(function.__globals__)
         # The cache names the module, which must be there when it is read: a notebook's is not.
-        namespace["__name__"] = kernels.__name__
+        namespace["__name__"] = calls.__name__
         own = types.FunctionType(
             function.__code__,
             namespace,
@@ -117,7 +213,7 @@ def _jitted(function: Any, options: dict[str, Any], made: dict[Any, Any], mark: 
 
 
 def object_code(entry: Any, arguments: tuple[Any, ...]) -> tuple[str, bytes]:
-    """An entry point for arguments of these types as ``native`` calls it: symbol and object."""
+    """Compiles an entry point for arguments of these types; returns its symbol and object code."""
     kinds = tuple(numba.typeof(argument) for argument in arguments)
 
     @intrinsic  # type: ignore[untyped-decorator]
@@ -125,7 +221,7 @@ def object_code(entry: Any, arguments: tuple[Any, ...]) -> tuple[str, bytes]:
         """The arguments, from the numbers that describe them."""
 
         def lower(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            index = itertools.count(native.FIRST)
+            index = itertools.count(calls.FIRST)
 
             def number() -> Any:
                 where = context.get_constant(of.intp, next(index))
@@ -226,75 +322,3 @@ def _only_linked() -> Iterator[None]:
 def _optimise(library: Any) -> None:
     passes, builder = library._codegen._module_pass_manager()
     passes.run(library._final_module, builder)
-
-
-def explained(problem: type[CompiledProblem], engine: Engine, error: NumbaError) -> str:
-    """Which function of the problem is at fault, where, and why, without Numba's internals."""
-    for name, types_of in _signatures().items():
-        helper = engine.helpers[name]
-        try:
-            helper.compile(types_of)
-        except NumbaError as own:
-            return (
-                f"{problem.__name__}.{name} cannot be compiled: {_reason(own)}\n"
-                f"  {_place(own, helper.py_func)}"
-            )
-    return f"{problem.__name__} cannot be compiled: {_reason(error)}"
-
-
-def _place(error: NumbaError, function: Any) -> str:
-    """File and line at fault: the innermost that Numba names outside itself comes first."""
-    for file, line in re.findall(r'^File "(.*)", line (\d+):', _plain(error), re.MULTILINE):
-        path = file if file.startswith("<") else os.path.abspath(file)
-        if Path(numba.__file__).parent not in Path(path).parents:
-            return f"{path}:{line}"
-    return f"{inspect.getsourcefile(function) or '?'}:{function.__code__.co_firstlineno}"
-
-
-def _plain(error: NumbaError) -> str:
-    """Numba's message without colours, which it has where colorama is installed."""
-    return re.sub(r"\x1b\[[0-9;]*m", "", str(error))
-
-
-def _reason(error: NumbaError) -> str:
-    """The head of Numba's message, which goes on with what it tried."""
-    text = _plain(error)
-    useful = []
-    for line in (line.strip() for line in text.splitlines()):
-        if line.startswith(("There are", 'File "', "During:", "- ", "Enable")):
-            break
-        if line and not line.startswith("Failed in"):
-            useful.append(line)
-    if "NRT required" in text or "Only accept returning of array" in text:
-        useful.append("(the functions of a problem cannot make arrays, lists or dictionaries)")
-    return " ".join(useful) or text
-
-
-def _signatures() -> dict[str, Any]:
-    """The Numba types with which the engine calls each function."""
-    of = numba.typeof
-    ints = np.zeros(1, np.int32)
-    longs = np.zeros(1, np.int64)
-    x = of(layout.Input(np.zeros((1, 1), np.int32), longs, np.zeros(1, np.float32), longs))
-    out = of(layout.Out(longs, np.zeros(1)))
-    state, y, i, flag = of(ints), of(ints), numba.int64, numba.boolean
-    group = numba.int32
-    step = (x, state, group, i)
-    return {
-        "limits": (x, of(longs)),
-        "initial": (x, state),
-        "groups": (x, state, of(ints)),
-        "labels": (x, i),
-        "factors": (x, state, group, i),
-        "block": (x, state, group),
-        "sub_block": (x, i, i),
-        "block_features": (x, i, out),
-        "features": (x, state, group, out),
-        "allowed": step,
-        "apply": (*step, state),
-        "is_goal": (x, state),
-        "is_good": (x, y, state, group, i),
-        "loss": (x, y, state, group, i, flag, flag),
-        "key": step,
-        "signature": step,
-    }
