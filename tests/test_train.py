@@ -9,7 +9,7 @@ import pytest
 
 from laso import Chunker, Tagger, alma, load_model
 from laso.cli import train as command
-from laso.data import load_bundled, write_columns
+from laso.data import Sentence, load_bundled, write_columns
 from laso.estimators import Checkpoint
 from laso.evaluation import evaluated
 
@@ -216,7 +216,7 @@ def test_bad_data_is_named_by_file_and_line(text, message, laso, folder):
 
 @pytest.mark.parametrize("how", [(), ("--store", "store")])
 def test_errors_name_the_file_that_they_are_about(laso, folder, how):
-    bad = [*SMALL[:3], [("good", "NN", "O"), ("bad", "NN", "X-y")]]
+    bad: list[Sentence] = [*SMALL[:3], [("good", "NN", "O"), ("bad", "NN", "X-y")]]
     write_columns("bad.txt", bad)
     line = sum(len(sentence) + 1 for sentence in SMALL[:3]) + 2
     place = f"laso: bad.txt:{line}: found the tag 'X-y'"
