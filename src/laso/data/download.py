@@ -1,4 +1,4 @@
-"""Get a corpus from its home: what was begun goes on, what is not the file wanted is refused."""
+"""Download a corpus from its home: partial downloads are resumed, checksums are verified."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ PIECE = 1 << 16
 PATIENCE = 30.0  # seconds without an answer
 
 Progress = Callable[[str, int, int | None], None]
-"""Called with a file's name, the bytes there are, and those there will be (None: not known)."""
+"""Called with a file's name, its bytes so far, and its bytes in all (None: unknown)."""
 
 
 def get(corpus: Corpus, folder: Path, progress: Progress | None = None) -> Path:
-    """All files of a corpus in a folder of its name; those that are there and whole are kept."""
+    """Download the files of a corpus into a folder of its name; complete files are kept."""
     if not corpus.can_be_got:
         raise MissingData(
             f"the corpus {corpus.name} cannot be got from here: get it from {corpus.home}, put its "
@@ -39,7 +39,7 @@ def get(corpus: Corpus, folder: Path, progress: Progress | None = None) -> Path:
 
 
 def is_whole(path: Path, file: File) -> bool:
-    """Is the file there, and is it the one wanted?"""
+    """Tell whether the file exists and has the expected size and checksum."""
     return path.is_file() and path.stat().st_size == file.bytes and _sha256(path) == file.sha256
 
 
@@ -68,7 +68,7 @@ def _get_file(file: File, target: Path, progress: Progress) -> None:
 
 
 def _fetch(file: File, part: Path, progress: Progress) -> None:
-    """Bytes from where the part ends; from the beginning if the home cannot do that."""
+    """Append the missing bytes; start over if the server does not support ranges."""
     there = part.stat().st_size if part.exists() else 0
     request = urllib.request.Request(file.url, headers={"User-Agent": "laso"})
     if there:
@@ -98,13 +98,13 @@ def _unpacked(part: Path, file: File) -> Path:
     path = part.with_suffix(".unpacked")
     try:
         with gzip.open(part) as packed, path.open("wb") as out:
-            # One byte more than wanted tells that it is too long, whatever it would unpack to.
+            # One byte more than expected shows that the file is too long, however long it is.
             left = file.bytes + 1
             while left and (piece := packed.read(min(PIECE, left))):
                 out.write(piece)
                 left -= len(piece)
     except (EOFError, gzip.BadGzipFile, zlib.error):
-        pass  # what came out is not what is wanted, and is told so
+        pass  # the checksum of what was unpacked differs, which is an error
     return path
 
 

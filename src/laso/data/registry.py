@@ -1,4 +1,4 @@
-"""Corpora that can be had: where from, under which licence, and how to tell that they are whole."""
+"""The known corpora: their homes, licences, files and checksums."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _WNUT17 = "https://raw.githubusercontent.com/leondz/emerging_entities_17/master/
 
 @dataclass(frozen=True)
 class File:
-    """A file of a corpus; size and SHA-256 are those of the text, unpacked if the home packs it."""
+    """A file of a corpus; size and SHA-256 are those of the uncompressed text."""
 
     name: str
     sha256: str
     bytes: int
-    url: str = ""  # none: it has to be got by hand
+    url: str = ""  # empty: it must be downloaded by hand
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """A corpus and its files; none are listed where they are many or not fixed."""
+    """A corpus and its files; the list is empty where there are many files or they change."""
 
     name: str
     what: str
@@ -37,12 +37,12 @@ class Corpus:
 
     @property
     def bytes(self) -> int:
-        """The size of all files."""
+        """The size of all files, in bytes."""
         return sum(file.bytes for file in self.files)
 
     @property
     def can_be_got(self) -> bool:
-        """Is it known where each file is?"""
+        """Whether the address of each file is known."""
         return bool(self.files) and all(file.url for file in self.files)
 
 

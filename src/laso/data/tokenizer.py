@@ -44,12 +44,12 @@ OPENING = ('"', "``", "'", "\u201c", "\u2018", "(", "[", "\u00ab")
 
 
 def tokens(line: str) -> list[str]:
-    """The tokens of a text."""
+    """Split a text into tokens."""
     return [token for token, _ in _apart(line)]
 
 
 def sentences(line: str) -> Iterator[list[str]]:
-    """The sentences of a line, each a list of tokens."""
+    """Yield the sentences of a line, each a list of tokens."""
     sentence: list[str] = []
     ended = False
     for token, touches in _apart(line):
@@ -65,7 +65,7 @@ def sentences(line: str) -> Iterator[list[str]]:
 
 
 def _apart(line: str) -> list[tuple[str, bool]]:
-    """The tokens, and whether each touches the one before it."""
+    """Return the tokens, and whether each follows the one before without a blank."""
     found: list[tuple[str, bool]] = []
     end = -1
     for match in TOKEN.finditer(line):
