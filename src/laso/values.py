@@ -250,8 +250,8 @@ def parse(text: str) -> Any:
     except (RecursionError, MemoryError):  # what Python's parser says of deep nesting
         why = ": it is nested too deeply"
     raise ValueError(
-        f"found {shortened(text)}, expected a number, one of {', '.join(CONSTANTS)}, or a call of "
-        f"one of {', '.join(CONSTRUCTORS)}{why}"
+        f"found {shortened(text)}, expected a number or a call of one of "
+        f"{', '.join(CONSTRUCTORS)}, or one of {', '.join(CONSTANTS)}{why}"
     )
 
 
