@@ -23,7 +23,7 @@ from laso.features.segments import SegmentEncoder, kind_of, paper_features, rich
 from laso.features.templates import parse_templates
 from laso.problem import Node
 from laso.tasks import chunking
-from laso.tasks.chunking import Chunking, wanted
+from laso.tasks.chunking import Chunking, chunk_code
 from tests.engine_inputs import Task
 from tests.engine_twins import QUEUES, STRATEGIES, WEIGHTINGS, Twins, some_of_each, split
 
@@ -68,7 +68,7 @@ def output(segmentation: Segmentation) -> list[int]:
     """The output of an input, written by hand from the description of the task."""
     y = []
     for length, label in segmentation:
-        y += [int(wanted(length, label, len(LABELS))), *[-1] * (length - 1)]
+        y += [int(chunk_code(length, label, len(LABELS))), *[-1] * (length - 1)]
     return y
 
 

@@ -101,8 +101,8 @@ def test_exact_search_refuses_factors():
 
 
 def test_strategies_of_beams_mean_best_paths():
-    assert not machine_for(Exactly, queue=exact(), strategy=early).expected
-    assert machine_for(Exactly, queue=exact()).expected
+    assert machine_for(Exactly, queue=exact(), strategy=early) == ExactMachine(Exactly)
+    assert machine_for(Exactly, queue=exact()) == ExactMachine(Exactly, expected=True)
 
 
 def test_an_unknown_queue_is_refused():

@@ -57,7 +57,8 @@ class Variant(NamedTuple):
     @property
     def entries(self) -> tuple[str, ...]:
         """The names of its entry points."""
-        return self.package.ENTRY_POINTS
+        names: tuple[str, ...] = self.package.ENTRY_POINTS
+        return names
 
     @property
     def package(self) -> types.ModuleType:

@@ -37,7 +37,7 @@ from laso.features.templates import LENGTH, Template
 from laso.learn import laso
 from laso.metrics import chunk_scores
 from laso.queues import MakeQueue, beam
-from laso.tasks.chunking import MAYBE, Chunking, partly, wanted
+from laso.tasks.chunking import MAYBE, Chunking, chunk_code, partial_code
 from laso.training import Rule, Strategy
 
 Labels = list[list[str]]
@@ -257,14 +257,14 @@ class Chunker(SequenceEstimator):
                 f"{spans.lengths[long]} words, expected at most limit={most[long]}"
             )
         outputs = np.full(int(data.lengths.sum()), -1, np.int64)
-        outputs[spans.starts] = wanted(spans.lengths, numbers[spans.types], n_labels)
+        outputs[spans.starts] = chunk_code(spans.lengths, numbers[spans.types], n_labels)
         if answers.words is not None:
             begins, types = answers.words
             open_ones = types < 0
             if self._has_siblings:
                 check_siblings(np.where(open_ones, 2 * n_labels, 1), ~open_ones, data.lengths)
             partial = np.repeat(_any_in(open_ones | (begins == MAYBE), data.lengths), data.lengths)
-            outputs[partial] = partly(begins, numbers[types], n_labels)[partial]
+            outputs[partial] = partial_code(begins, numbers[types], n_labels)[partial]
         return encoder.corpus(data, outputs)
 
     def _found(self, steps: Array, ends: Array) -> Labels:

@@ -2,7 +2,7 @@
 
 State: the number of words labelled and the last labels. Operator: the label of the next word.
     Validity   the label may follow the last one, and the words left can still be labelled
-    Goodness   it is the label wanted; where none is known, one from which the known are reachable
+    Goodness   it is the gold label; where that is unknown, the known labels stay reachable
     Action     the label joins the history
 
 Features are templates: lists of atoms (column, offset) over the input columns of the words around,
@@ -154,10 +154,10 @@ class Tagging(CompiledProblem):
 
     @staticmethod
     def is_good(x, y, state, group, label):
-        wanted = y[state[0]]
-        if wanted >= -1:
-            return wanted == -1 or wanted == label
-        return x.spec[x.spec[SETS] - (wanted + 2) * x.spec[N_LABELS] + label] != 0
+        gold = y[state[0]]
+        if gold >= -1:
+            return gold == -1 or gold == label
+        return x.spec[x.spec[SETS] - (gold + 2) * x.spec[N_LABELS] + label] != 0
 
     @staticmethod
     def loss(x, y, state, group, label, was_good, good):
@@ -235,17 +235,17 @@ class Constraints:
         rows = self.reaching(length)
         return not length or bool((self.follow[0] & rows[min(length, len(rows)) - 1]).any())
 
-    def good_sets(self, wanted: Array) -> Array | None:
-        """For each word the labels (flags) from which the labels wanted after it can be reached.
+    def good_sets(self, gold: Array) -> Array | None:
+        """Return for each word the labels (flags) from which the later gold labels are reachable.
 
-        ``wanted`` is -1 where no label is known. None if the labels known cannot be had at all.
+        ``gold`` is -1 where the label is unknown. None if the known labels are not reachable.
         """
         n = len(self.end)
-        sets = np.ones((len(wanted), n), bool)
-        sets[wanted >= 0] = np.arange(n) == wanted[wanted >= 0, None]
+        sets = np.ones((len(gold), n), bool)
+        sets[gold >= 0] = np.arange(n) == gold[gold >= 0, None]
         after = self.follow[1:].astype(bool)
         sets[-1:] &= self.end.astype(bool)
-        for i in range(len(wanted) - 2, -1, -1):
+        for i in range(len(gold) - 2, -1, -1):
             sets[i] &= (after & sets[i + 1]).any(axis=1)
         return sets if not len(sets) or (self.follow[0].astype(bool) & sets[0]).any() else None
 
