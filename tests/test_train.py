@@ -10,7 +10,7 @@ import pytest
 
 from laso import Chunker, Tagger, alma, load_model
 from laso.cli import train as command
-from laso.data import Sentence, load_bundled, write_columns
+from laso.data import load_bundled, write_columns
 from laso.estimators import Checkpoint
 from laso.evaluation import evaluated
 

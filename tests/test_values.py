@@ -462,7 +462,9 @@ def test_the_refusal_says_what_is_wrong_and_what_there_is():
     ]:
         with pytest.raises(ValueError, match=why):
             parse(text)
-        with pytest.raises(ValueError, match="expected a number or a call of one of beam, greedy, exact"):
+        with pytest.raises(
+            ValueError, match="expected a number or a call of one of beam, greedy, exact"
+        ):
             parse(text)
 
 

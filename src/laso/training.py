@@ -6,7 +6,7 @@ import os
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, overload
 
 from laso.learn import restart
 from laso.problem import Problem
@@ -14,6 +14,11 @@ from laso.queues import MakeQueue, beam
 from laso.search import predict
 from laso.updates import perceptron
 from laso.vectors import WeightVector
+
+if TYPE_CHECKING:
+    from laso.engine.problem import CompiledProblem
+    from laso.estimators import SearchEstimator
+    from laso.tasks.base import Task
 
 
 class Rule(Protocol):
@@ -199,8 +204,14 @@ def visiting_order(n: int, seed: int | None, epoch: int) -> list[int]:
     return order
 
 
+@overload
+def fit(problem: Problem, data: Iterable[tuple[Any, Any]], **settings: Any) -> Model: ...
+@overload
 def fit(
-    problem: Problem,
+    problem: type[CompiledProblem] | Task, data: Iterable[tuple[Any, Any]], **settings: Any
+) -> SearchEstimator: ...
+def fit(  # type: ignore[misc]
+    problem: Problem | type[CompiledProblem] | Task,
     data: Iterable[tuple[Any, Any]],
     *,
     queue: MakeQueue | None = None,
@@ -210,16 +221,22 @@ def fit(
     seed: int | None = 0,
     average: bool = True,
     progress: Callable[[Progress], None] | None = None,
-) -> Model:
+    n_labels: int = 1,
+    spec: Sequence[int] = (),
+) -> Model | SearchEstimator:
     """Learn weights for a problem inside the search that will use them.
+
+    A ``Problem`` is learned by the reference engine, a ``CompiledProblem`` or a ``Task`` by the
+    compiled engine. Both visit the examples in the same order and make the same updates.
 
     Training ends early after an epoch without an update. Ctrl-C ends it too, and ``fit`` returns
     what it learned until then.
 
     Parameters
     ----------
-    problem : Problem
-        The search problem.
+    problem : Problem, type of CompiledProblem, or Task
+        The search problem. Inputs and outputs of a compiled problem are integers; a task encodes
+        any.
     data : iterable of (x, y)
         The inputs with their gold outputs.
     queue : queue discipline, default=beam(5)
@@ -236,11 +253,16 @@ def fit(
         Return the average of the weights after all examples, not the last weights.
     progress : callable, optional
         A function that is called with a ``Progress`` after every example.
+    n_labels : int, default=1
+        The number of labels of operators of a compiled problem.
+    spec : sequence of int, default=()
+        The constants of a compiled problem, ``x.spec``.
 
     Returns
     -------
-    Model
-        The problem with its weights and its queue.
+    Model or SearchEstimator
+        The problem with its weights and its queue; of a compiled problem or a task, the fitted
+        estimator.
 
     Examples
     --------
@@ -250,6 +272,10 @@ def fit(
     >>> model.predict("xy")
     ('a', 'b')
     """
+    if not isinstance(problem, Problem):
+        given = {"queue": queue, "update": update, "strategy": strategy, "epochs": epochs}
+        settings = {**given, "seed": seed, "average": average}
+        return _fit_compiled(problem, data, progress, n_labels=n_labels, spec=spec, **settings)
     if epochs < 1:
         raise ValueError(f"epochs must be at least 1, found {epochs}")
     examples: Sequence[tuple[Any, Any]] = list(data)
@@ -278,3 +304,27 @@ def fit(
             raise
     updates = w.k - 1
     return Model(problem, w.averaged() if average else w, queue, updates, converged)
+
+
+def _fit_compiled(
+    problem: type[CompiledProblem] | Task,
+    data: Iterable[tuple[Any, Any]],
+    progress: Callable[[Progress], None] | None,
+    *,
+    n_labels: int,
+    spec: Sequence[int],
+    **settings: Any,
+) -> SearchEstimator:
+    from laso.estimators import SearchEstimator
+    from laso.tasks.arrays import ArrayTask
+    from laso.tasks.base import Task
+    from laso.updates import Likelihood
+
+    task = problem if isinstance(problem, Task) else None
+    if task is None:
+        task = ArrayTask(problem, n_labels=n_labels, spec=spec)  # type: ignore[arg-type]
+    if isinstance(settings["update"], Likelihood):
+        settings["average"] = None
+    pairs = list(data)
+    X, y = [x for x, _ in pairs], [y for _, y in pairs]
+    return SearchEstimator(task, **settings).fit(X, y, progress=progress)

@@ -9,12 +9,20 @@ from laso.engine.problem import CompiledProblem
 from laso.learn import restart
 from laso.queues import MakeQueue
 from laso.training import Rule, Strategy
+from laso.updates import perceptron
 
 
 def engine_for(
-    problem: type[CompiledProblem], queue: MakeQueue, update: Rule, strategy: Strategy
+    problem: type[CompiledProblem],
+    queue: MakeQueue,
+    update: Rule | None = None,
+    strategy: Strategy = restart,
 ) -> Machine | ExactMachine:
-    """Return the lattice's engine for ``exact()``, the beam's engine for the other queues."""
+    """Return the lattice's engine for ``exact()``, the beam's engine for the other queues.
+
+    ``exact()`` needs a problem with a signature.
+    """
+    update = perceptron() if update is None else update
     if is_exact(queue):
         return ExactMachine(problem, update, expected=strategy is restart)
     return Machine(problem, options_for(problem, queue, update, strategy))

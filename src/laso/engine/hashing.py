@@ -1,4 +1,4 @@
-"""64-bit keys for features, the same compiled and not, and a hint to the processor."""
+"""64-bit feature keys, equal in compiled and plain code, and prefetching."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MASK = (1 << 64) - 1
 
 
 def mix(a: int, b: int) -> int:
-    """A key for the pair (a, b); chain it for more: ``mix(mix(a, b), c)``. Order matters."""
+    """Return a key for the pair (a, b); chain it for more: ``mix(mix(a, b), c)``. Order matters."""
     z = (int(a) & _MASK) ^ ((int(b) & _MASK) * _K1 & _MASK)
     z = (z ^ (z >> 32)) * _K2 & _MASK
     z ^= z >> 29
@@ -21,7 +21,7 @@ def mix(a: int, b: int) -> int:
 
 
 def prefetch(rows: np.ndarray[Any, Any], i: int) -> None:
-    """A hint that row i will be read soon; it changes nothing."""
+    """Tell the processor that row i will be read soon; changes nothing."""
 
 
 _U1, _U2, _S1, _S2 = np.uint64(_K1), np.uint64(_K2), np.uint64(32), np.uint64(29)
@@ -29,7 +29,7 @@ _U1, _U2, _S1, _S2 = np.uint64(_K1), np.uint64(_K2), np.uint64(32), np.uint64(29
 
 @functools.cache
 def teach_numba() -> None:
-    """Tell Numba, if it is used at all, what these functions are in compiled code."""
+    """Register the compiled forms of these functions with Numba."""
     from llvmlite import ir
     from numba import types
     from numba.core import cgutils
@@ -66,4 +66,4 @@ def teach_numba() -> None:
 
 
 OVERLOADED: set[Any] = {mix, prefetch}
-"""Functions that Numba compiles by their overload, not by their own code."""
+"""Functions that Numba compiles by their overload instead of their own code."""

@@ -53,8 +53,6 @@ class Dataset(NamedTuple):
     output_starts: Array  # int64
 
 
-
-
 class Limit(IntEnum):
     """The bounds that ``limits(x, out)`` writes."""
 
@@ -151,8 +149,6 @@ class WeightTable(NamedTuple):
     mark: Array  # int64 (rows,): first entry of a row in Delta, -1 for none
     ints: Array  # int64 (TableInt,)
     reals: Array  # float64 (TableReal,)
-
-
 
 
 class SlotColumn(IntEnum):

@@ -59,7 +59,8 @@ def grown_table(table: WeightTable, extra: int) -> WeightTable:
 
 def used_slots(table: WeightTable) -> Array:
     """Return the slots of a table that hold a key."""
-    return np.asarray(table.slots[table.slots[:, at.SLOT_ROW] != 0])
+    used: Array = table.slots[table.slots[:, at.SLOT_ROW] != 0]
+    return used
 
 
 def without_empty_rows(table: WeightTable) -> WeightTable:

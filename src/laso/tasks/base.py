@@ -25,8 +25,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from laso.data import read_columns
+from laso.engine.dataset import make_dataset
 from laso.engine.layout import Array, Dataset
-from laso.engine.model import make_dataset
 from laso.engine.problem import CompiledProblem
 from laso.errors import BadData, BadModel, listed, quoted
 from laso.features.encoder import packed_strings, unpacked_strings

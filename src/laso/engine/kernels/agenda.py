@@ -302,8 +302,8 @@ def expand(x, y, table, run, options, node):
     keyed = options.keyed and not ranked
     g = reals[node, G]
     was_good, oracle = ints[node, GOOD] > 0, meta[ORACLE]
-    wanted_round = ints[node, DEPTH] + 1
-    at = checked_round(wanted_round, ints[node, KEY], rounds)
+    chosen_round = ints[node, DEPTH] + 1
+    at = checked_round(chosen_round, ints[node, KEY], rounds)
     if ranked and at < rounds:
         at = 0
     threshold_at, threshold = at, entry_threshold(agenda, reals, width, at)
@@ -318,8 +318,8 @@ def expand(x, y, table, run, options, node):
             good = was_good and is_good(x, y, state, group, label)
             score = new_g - margin if good else new_g
             if keyed:
-                wanted_round = key(x, state, group, label)
-                at = checked_round(wanted_round, ints[node, KEY], rounds)
+                chosen_round = key(x, state, group, label)
+                at = checked_round(chosen_round, ints[node, KEY], rounds)
             if at != threshold_at:
                 threshold_at, threshold = at, entry_threshold(agenda, reals, width, at)
             if not score > threshold and not good:
@@ -329,7 +329,7 @@ def expand(x, y, table, run, options, node):
                 continue
             if at == rounds:  # this list is always empty, so that all allowed steps come here
                 method = IN_KEY if keyed else IN_LIMITS
-                note_fault(meta, BAD_KEY, method, wanted_round, ints[node, KEY] + 1, rounds - 1)
+                note_fault(meta, BAD_KEY, method, chosen_round, ints[node, KEY] + 1, rounds - 1)
                 return BAD_KEY
             if good and (place >= 0 or not ranked):
                 count_good(agenda, meta, at, ranked, 1)

@@ -14,7 +14,7 @@ from laso.engine.kernels.placeholders import (
     key,
     signature,
 )
-from laso.engine.kernels.scoring import checked_count, note_fault, score_labels
+from laso.engine.kernels.scoring import checked_count, checked_labels, note_fault, score_labels
 from laso.engine.lattice.layout import (
     EDGE_GOOD,
     EDGE_GROUP,
@@ -125,7 +125,7 @@ def build(x, y, table, run, options, lat):
     expanded.
     """
     nodes, edges, rounds, meta = lat.nodes, lat.edges, lat.rounds, lat.meta
-    n_labels, scale, last = run.sums.shape[0], table.reals[SCALE], rounds.shape[0] - 1
+    n_labels, scale, last = checked_labels(x, run), table.reals[SCALE], rounds.shape[0] - 1
     clear(lat)
     run.meta[VERSION] += 1
     meta[N_NODES], e, opened, first = 1, 0, 0, 0

@@ -4,12 +4,12 @@ State: the number of words covered and the label of the last chunk. Operator: th
 length of the next chunk, the label is its label; "outside" is a label too, of single words.
     Validity   the chunk ends within the sentence and is not too long for its label; outside, it
                has one word
-    Goodness   length and label are those of the chunk wanted that begins there; where not all is
-               known, its words may have its label, and it begins and ends where one may
+    Goodness   length and label are those of the gold chunk that begins there; where the gold labels
+               are incomplete, no known label or boundary contradicts the chunk
     Action     the words of the chunk are covered, and its label is the last
 
 Features are templates (see laso.features.segments) interpreted here, so that new ones need no new
-compilation. The sum of a chunk grows from blocks that many chunks share:
+compilation. The sum of a chunk is built from blocks that many chunks share:
 
     GRAM(i)      word i alone, then with the pairs, then with the triples that end there
     END(e)       what is around an end at e
@@ -72,8 +72,7 @@ def label_at(spec, code):
 def may_be(spec, y, start, end, label):
     """May there be such a chunk in a sentence of which not all is known?
 
-    A word that may begin a chunk of a label known begins none after another of that label, which
-    its tag (I in IOB1) would not say.
+    In IOB1, I-x after a chunk of type x continues that chunk.
     """
     for i in range(start, end):
         known = label_at(spec, y[i])
@@ -228,9 +227,9 @@ class Chunking(CompiledProblem):
 
     @staticmethod
     def is_good(x, y, state, group, label):
-        wanted = y[state[0]]
-        if wanted >= -1:
-            return wanted == group * x.spec[N_LABELS] + label
+        gold = y[state[0]]
+        if gold >= -1:
+            return gold == group * x.spec[N_LABELS] + label
         return may_be(x.spec, y, state[0], state[0] + group, label)
 
     @staticmethod
@@ -256,7 +255,7 @@ Programs = Mapping[int, Sequence[tuple[int, Sequence[int] | Atoms]]]
 
 
 def chunk_code(length: int | Array, label: int | Array, n_labels: int) -> int | Array:
-    """The number of a chunk in an output."""
+    """Return the number of a chunk in an output."""
     return length * n_labels + label
 
 

@@ -7,11 +7,11 @@ clusters of the items.
 
 JOIN
     Validity   the cluster has an item
-    Goodness   its items are of the cluster wanted for this one
+    Goodness   its items are of this item's gold cluster
     Action     the item becomes the last of the cluster
 NEW
     Validity   always
-    Goodness   no item before this one is of the cluster wanted for it
+    Goodness   no item before this one is of its gold cluster
     Action     the item becomes the first of a cluster
 
 Column 0 of an item says where in ``values`` its vector begins; the other columns are attributes,

@@ -3,7 +3,7 @@
 State: the number of words labelled and the last labels of each layer. Operator: the label is that
 of the first layer, the group numbers the labels of the others (as digits, the last one lowest).
     Validity   each layer's label may follow its last one, and pairs of layers agree
-    Goodness   all are the labels wanted; where some are not known, ones that the known leave over
+    Goodness   all are the gold labels; where some are unknown, they agree with the known ones
     Action     they join the histories
 
 The score of a step is a sum of factors. Each factor is about some layers (or about each of them by
@@ -97,8 +97,8 @@ def agree(spec, i, prefix, label):
     return spec[spec[at + 2] + a * spec[HEAD + LAYER * second + SIZE] + b] != 0
 
 
-def is_wanted(spec, layer, code, own):
-    """Is a label of a layer among those wanted, if an output says so much of a word?"""
+def is_gold(spec, layer, code, own):
+    """Return whether a label of a layer is among the gold labels that an output has for a word."""
     at = HEAD + LAYER * layer
     if code < -1:
         return spec[spec[SETS] - (code + 2) * spec[N_ROW] + spec[at + PLACE] + own] != 0
@@ -106,12 +106,12 @@ def is_wanted(spec, layer, code, own):
     return code == -1 or own == (code % first if layer == 0 else digit(spec, code // first, layer))
 
 
-def wanted_in(spec, layer, code):
-    """The only label of a layer that is wanted, by its place in a row; -1 if there are more."""
+def gold_label(spec, layer, code):
+    """Return the only gold label of a layer, by its place in a row; -1 if there are more."""
     at = HEAD + LAYER * layer
     found = -1
     for own in range(spec[at + SIZE]):
-        if is_wanted(spec, layer, code, own):
+        if is_gold(spec, layer, code, own):
             if found >= 0:
                 return -1
             found = spec[at + PLACE] + own
@@ -267,7 +267,7 @@ class Joint(CompiledProblem):
         good = True
         for layer in range(spec[N_LAYERS]):
             own = label if layer == 0 else digit(spec, prefix, layer)
-            good &= is_wanted(spec, layer, code, own)
+            good &= is_gold(spec, layer, code, own)
         return good
 
     @staticmethod
@@ -280,9 +280,9 @@ class Joint(CompiledProblem):
         most = 0.0  # of the layers whose label is wrong
         for layer in range(spec[N_LAYERS]):
             own = label if layer == 0 else digit(spec, group - spec[N_FACTOR_GROUPS], layer)
-            if not is_wanted(spec, layer, y[state[0]], own):
-                wanted = wanted_in(spec, layer, y[state[0]])
-                most = max(most, cost_of(spec, spec[COSTS], wanted))
+            if not is_gold(spec, layer, y[state[0]], own):
+                gold = gold_label(spec, layer, y[state[0]])
+                most = max(most, cost_of(spec, spec[COSTS], gold))
         return most
 
     @staticmethod

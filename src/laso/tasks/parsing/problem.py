@@ -1,6 +1,6 @@
 """Unlabelled dependency parsing as search: the arc-hybrid transition system, step by step.
 
-State: the next word of the buffer, the size of the stack, the stack, and the heads found so far.
+State: the next word of the buffer, the size of the stack, the stack, and the heads so far.
 The artificial root stands at the end of the buffer. Every path has two steps for each word.
 
 SHIFT: the next word goes from the buffer to the stack
@@ -18,7 +18,7 @@ RIGHT: the word below the stack's top becomes the head of the top
     Action     pop the top
 
 Goodness is the dynamic oracle of Goldberg & Nivre (2013): a step is good if it loses no arc of the
-tree wanted, and several paths may lead to one tree. It is exact for projective trees. An output
+gold tree, and several paths may lead to one tree. It is exact for projective trees. An output
 gives the head of each word, counted from 0, or ROOT.
 
 Features are templates as in ``tagging``: lists of atoms (place, column), where a place is the top
@@ -79,7 +79,7 @@ def arcs_lost(x, y, state, label):
 
 
 def child(x, state, word, step):
-    """The outermost child found so far, from the left (step 1) or the right (step -1)."""
+    """The outermost child so far, from the left (step 1) or the right (step -1)."""
     n = x.items.shape[0]
     at = 0 if step > 0 else n - 1
     while at != word:

@@ -2,7 +2,7 @@
 
 State: the number of words labelled and the last labels. Operator: the label of the next word.
     Validity   the label may follow the last one, and the words left can still be labelled
-    Goodness   it is the label wanted; where none is known, one from which the known are reachable
+    Goodness   it is the gold label; where that is unknown, the known labels stay reachable
     Action     the label joins the history
 
 Features are templates: lists of atoms (column, offset) over the input columns of the words around,
@@ -116,10 +116,10 @@ class Tagging(CompiledProblem):
 
     @staticmethod
     def is_good(x, y, state, group, label):
-        wanted = y[state[0]]
-        if wanted >= -1:
-            return wanted == -1 or wanted == label
-        return x.spec[x.spec[SETS] - (wanted + 2) * x.spec[N_LABELS] + label] != 0
+        gold = y[state[0]]
+        if gold >= -1:
+            return gold == -1 or gold == label
+        return x.spec[x.spec[SETS] - (gold + 2) * x.spec[N_LABELS] + label] != 0
 
     @staticmethod
     def loss(x, y, state, group, label, was_good, good):
