@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 from numba import types as of
 from numba._dynfunc import make_function
 from numba.core import compiler, event
@@ -24,7 +25,7 @@ from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 
-from laso.engine import hashing
+from laso.engine import hashing, layout
 from laso.engine.native import calls
 from laso.engine.native.checks import CompileError, place_of
 from laso.engine.native.load import Unsupported
@@ -97,14 +98,15 @@ class Engine:
                     else:
                         space[name] = numba.njit(own, inline="always", **options)
         self.problem = problem
+        self._checked = False
         self.entries = {name: space[name] for name in variant.entry_points}
         self.helpers = {name: space[name] for name in NAMES}
 
     def prepare(
         self, name: str, arguments: tuple[Any, ...], announce: Callable[[], object]
     ) -> None:
-        """Loads an entry point from Numba's cache, or announces and compiles it."""
-        entry, check_returns = self.entries[name], self.check_returns
+        """Loads an entry point from Numba's cache, or checks the problem and compiles it."""
+        entry, check = self.entries[name], self.check
         if numba.config.DISABLE_JIT:
             return
 
@@ -112,20 +114,58 @@ class Engine:
             def on_start(self, happening: Any) -> None:
                 if happening.data["dispatcher"] is entry:
                     announce()
+                    check()
 
             def on_end(self, happening: Any) -> None:
-                if happening.data["dispatcher"] is entry and not happening.is_failed:
-                    check_returns()  # before Numba puts it into its cache
+                pass
 
         with event.install_listener("numba:compile", Compiling()):
             entry.compile(tuple(numba.typeof(argument) for argument in arguments))
-        self.check_returns()
 
-    def check_returns(self) -> None:
-        """Raises CompileError for a method, compiled by now, that returns a wrong type."""
-        for name, helper in self.helpers.items():
-            for compiled in getattr(helper, "overloads", {}).values():
-                check_return(self.problem, name, helper, compiled.signature.return_type)
+    def check(self) -> None:
+        """Compiles the problem's methods one by one, and checks the types that they return.
+
+        So mistakes are found before the engine is compiled, which takes much longer. The engine
+        uses the methods as compiled here, wherever it calls them with the same types.
+        """
+        if not self._checked:
+            for name, types_of in signatures().items():
+                method = self.helpers[name]
+                method.compile(types_of)
+                result = method.overloads[types_of].signature.return_type
+                check_return(self.problem, name, method, result)
+            self._checked = True
+
+
+def signatures() -> dict[str, Any]:
+    """Returns the Numba types with which the engine calls each method."""
+    ints = np.zeros(1, np.int32)
+    longs = np.zeros(1, np.int64)
+    x = numba.typeof(
+        layout.Input(np.zeros((1, 1), np.int32), longs, np.zeros(1, np.float32), longs)
+    )
+    out = numba.typeof(layout.Out(longs, np.zeros(1)))
+    state, y, i, flag = numba.typeof(ints), numba.typeof(ints), numba.int64, numba.boolean
+    group = numba.int32
+    step = (x, state, group, i)
+    return {
+        "limits": (x, numba.typeof(longs)),
+        "initial": (x, state),
+        "groups": (x, state, numba.typeof(ints)),
+        "labels": (x, i),
+        "rests": (x, state, group, i),
+        "cell": (x, state, group),
+        "part": (x, i, i),
+        "shared": (x, i, out),
+        "features": (x, state, group, out),
+        "allowed": step,
+        "apply": (*step, state),
+        "is_goal": (x, state),
+        "is_good": (x, y, state, group, i),
+        "loss": (x, y, state, group, i, flag, flag),
+        "key": step,
+        "signature": step,
+    }
 
 
 def _is_integer(kind: Any) -> bool:
@@ -211,8 +251,13 @@ def _jitted(function: Any, options: dict[str, Any], made: dict[Any, Any], mark: 
     return made[function]
 
 
-def object_code(entry: Any, arguments: tuple[Any, ...]) -> tuple[str, bytes]:
-    """Compiles an entry point for arguments of these types; returns its symbol and object code."""
+def object_code(
+    entry: Any, arguments: tuple[Any, ...], *, check: Callable[[], object] = lambda: None
+) -> tuple[str, bytes]:
+    """Compiles an entry point for arguments of these types; returns its symbol and object code.
+
+    ``check`` is called first, and what it compiles can become part of the entry point.
+    """
     kinds = tuple(numba.typeof(argument) for argument in arguments)
 
     @intrinsic  # type: ignore[untyped-decorator]
@@ -271,6 +316,7 @@ def object_code(entry: Any, arguments: tuple[Any, ...]) -> tuple[str, bytes]:
     flags.error_model = "numpy"
     with global_compiler_lock:
         with _only_linked():
+            check()
             made = compiler.compile_extra(
                 cpu_target.typing_context,
                 cpu_target.target_context,
