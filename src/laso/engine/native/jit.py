@@ -72,26 +72,27 @@ class Engine:
         options["boundscheck"] = variant.checked
         # Kernels allocate nothing, so they do without reference counts, which take the most time.
         options["_nrt"] = False
-        modules = [module for part in variant.parts for module in part.modules]
-        inlined = {name for part in variant.parts for name in part.inlined}
-        space: dict[str, Any] = {name: v for module in modules for name, v in vars(module).items()}
+        package = variant.package
+        owners = {module.__name__ for module in package.MODULES}
+        space: dict[str, Any] = {}
+        for module in package.MODULES:
+            space |= vars(module)
         space["WEIGHTED"] = bool(problem.weighted)
         space["FULL"] = variant.full
         space["FACTORED"] = is_factored(problem)
         made: dict[Any, Any] = {}
         for name in NAMES:
             space[name] = _jitted(getattr(problem, name), options, made, fingerprint)
-        own_modules = {module.__name__ for module in modules}
         with _cache_in(folder):
             for name, function in list(space.items()):
                 if name in NAMES:
                     continue
-                if inspect.isfunction(function) and function.__module__ in own_modules:
+                if inspect.isfunction(function) and function.__module__ in owners:
                     own = types.FunctionType(function.__code__, space, name)
                     # All code that Numba loads shares one table of symbols.
                     own.__qualname__ = f"{name}_{fingerprint}"
                     if name not in variant.entry_points:
-                        inner = {"forceinline": name in inlined, **INNER}
+                        inner = {"forceinline": name in package.INLINED, **INNER}
                         space[name] = numba.njit(own, **inner, **options)
                     elif folder:
                         space[name] = numba.njit(own, cache=True, **options)
@@ -251,19 +252,11 @@ def _jitted(function: Any, options: dict[str, Any], made: dict[Any, Any], mark: 
     return made[function]
 
 
-def object_code(
-    entry: Any, arguments: tuple[Any, ...], *, check: Callable[[], object] = lambda: None
-) -> tuple[str, bytes]:
-    """Compiles an entry point for arguments of these types; returns its symbol and object code.
-
-    ``check`` is called first, and what it compiles can become part of the entry point.
-    """
-    kinds = tuple(numba.typeof(argument) for argument in arguments)
+def _taken(kinds: tuple[Any, ...]) -> Any:
+    """Returns a function for compiled code: the arguments, from the numbers that describe them."""
 
     @intrinsic  # type: ignore[untyped-decorator]
     def taken(_: Any, numbers: Any) -> Any:
-        """The arguments, from the numbers that describe them."""
-
         def lower(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             index = itertools.count(calls.FIRST)
 
@@ -291,26 +284,43 @@ def object_code(
 
         return of.Tuple(kinds)(numbers), lower
 
-    @intrinsic  # type: ignore[untyped-decorator]
-    def give(_: Any, numbers: Any, results: Any) -> Any:
-        """Write integers, or nothing, where the caller finds them."""
-        parts = () if results == of.none else tuple(results)
+    return taken
 
-        def lower(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            found = [context.get_constant(of.int64, len(parts))]
-            for i, part in enumerate(parts):
-                value = builder.extract_value(values[1], i)
-                found.append(context.cast(builder, value, part, of.int64))
-            for i, value in enumerate(found):
-                builder.store(value, builder.gep(values[0], [context.get_constant(of.intp, i)]))
-            return context.get_dummy_value()
 
-        return of.none(numbers, results), lower
+@intrinsic  # type: ignore[untyped-decorator]
+def _give(_: Any, numbers: Any, results: Any) -> Any:
+    """Writes the results, integers or nothing, where the caller finds them."""
+    parts = () if results == of.none else tuple(results)
 
+    def lower(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        found = [context.get_constant(of.int64, len(parts))]
+        for i, part in enumerate(parts):
+            value = builder.extract_value(values[1], i)
+            found.append(context.cast(builder, value, part, of.int64))
+        for i, value in enumerate(found):
+            builder.store(value, builder.gep(values[0], [context.get_constant(of.intp, i)]))
+        return context.get_dummy_value()
+
+    return of.none(numbers, results), lower
+
+
+def _start(entry: Any, kinds: tuple[Any, ...]) -> Any:
+    """Returns a function of one pointer that calls an entry point: see ``calls``."""
     # Spelt out, since Numba inlines no call with a starred argument.
     names = "".join(f"a{i}, " for i in range(len(kinds)))
-    space = {"taken": taken, "entry": entry, "give": give}
+    space = {"taken": _taken(kinds), "entry": entry, "give": _give}
     exec(f"def start(numbers):\n ({names}) = taken(numbers)\n give(numbers, entry({names}))", space)
+    return space["start"]
+
+
+def object_code(
+    entry: Any, arguments: tuple[Any, ...], *, check: Callable[[], object] = lambda: None
+) -> tuple[str, bytes]:
+    """Compiles an entry point for arguments of these types; returns its symbol and object code.
+
+    ``check`` is called first, and what it compiles can become part of the entry point.
+    """
+    start = _start(entry, tuple(numba.typeof(argument) for argument in arguments))
     flags = compiler.Flags()
     flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
     flags.error_model = "numpy"
@@ -320,7 +330,7 @@ def object_code(
             made = compiler.compile_extra(
                 cpu_target.typing_context,
                 cpu_target.target_context,
-                space["start"],
+                start,
                 args=(of.CPointer(of.int64),),
                 return_type=of.none,
                 flags=flags,
@@ -336,17 +346,17 @@ def object_code(
 
 @contextlib.contextmanager
 def _only_linked() -> Iterator[None]:
-    """Meanwhile Numba neither optimises functions as a whole nor makes machine code of them.
+    """Keeps Numba from optimising functions one by one and from making machine code of them.
 
-    All of them become part of one, which is optimised when it is complete. To do so with each part
-    before takes as long again, and what comes out is slower.
+    All of them become part of one, which is optimised when it is complete. Optimising each part
+    before takes as long again, and the result is slower.
     """
 
     def finished(library: Any) -> None:
         library._finalized = True
 
     def handle(library: Any, function: Any, environment: Any) -> Any:
-        """What Numba knows a function by; it cannot be called."""
+        """Returns the object by which Numba knows a function; it cannot be called."""
         name = function.qualname
         return make_function(function.lookup_module(), name, "", 0, environment, (library,))
 

@@ -24,12 +24,12 @@ from laso.engine.native import calls
 from laso.engine.problem import NAMES, CompiledProblem
 
 
-class Part(NamedTuple):
-    """A part of the engine's compiled code."""
+class Package(NamedTuple):
+    """What makes up the compiled code of one engine."""
 
-    modules: tuple[types.ModuleType, ...]
-    entry_points: tuple[str, ...]
-    inlined: frozenset[str]  # called for each feature or label: the call would cost more
+    MODULES: tuple[types.ModuleType, ...]
+    ENTRY_POINTS: tuple[str, ...]
+    INLINED: frozenset[str]  # called for each feature or label: a call would cost more
 
 
 class Variant(NamedTuple):
@@ -44,22 +44,22 @@ class Variant(NamedTuple):
     checked: bool
 
     @property
-    def parts(self) -> tuple[Part, ...]:
-        """The parts of the engine that this variant consists of."""
-        return (KERNELS, LATTICE) if self.exact else (KERNELS,)
+    def package(self) -> Package:
+        """The declaration of the modules that make up this variant's compiled code."""
+        return LATTICE if self.exact else KERNELS
 
     @property
     def entry_points(self) -> tuple[str, ...]:
         """The names of the functions that Python calls."""
-        return self.parts[-1].entry_points
+        return self.package.ENTRY_POINTS
 
 
 PLAIN = Variant(full=False, exact=False, checked=False)
 
-KERNELS = Part(
-    modules=(kernels,),
-    entry_points=("learn_many", "decode_many", "largest"),
-    inlined=frozenset(
+KERNELS = Package(
+    MODULES=(kernels,),
+    ENTRY_POINTS=("learn_many", "decode_many", "largest"),
+    INLINED=frozenset(
         {
             "expand",
             "score_labels",
@@ -89,10 +89,10 @@ KERNELS = Part(
         }
     ),
 )
-LATTICE = Part(
-    modules=(lattice,),
-    entry_points=lattice.ENTRY_POINTS,
-    inlined=frozenset(lattice.INLINE),
+LATTICE = Package(
+    MODULES=(kernels, lattice),
+    ENTRY_POINTS=lattice.ENTRY_POINTS,
+    INLINED=KERNELS.INLINED | lattice.INLINE,
 )
 SUPPORT = (hashing, layout, calls)  # not compiled as a whole, but compiled code depends on them
 
@@ -102,8 +102,7 @@ def fingerprint(problem: type[CompiledProblem], variant: Variant = PLAIN) -> str
     digest = hashlib.sha256()
     versions = (*map(importlib.metadata.version, ("numba", "llvmlite")), np.__version__)
     digest.update(repr((versions, _processor(), variant, problem.weighted)).encode())
-    modules = [*SUPPORT, *(module for part in variant.parts for module in part.modules)]
-    files = [module.__file__ for module in modules]
+    files = [module.__file__ for module in (*SUPPORT, *variant.package.MODULES)]
     for file in [*files, __file__, Path(__file__).with_name("jit.py")]:
         assert file
         digest.update(Path(file).read_bytes())
