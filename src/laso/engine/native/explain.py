@@ -8,18 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import numba
-import numpy as np
 
 from laso.engine import layout
 from laso.engine.native.checks import (
     CATCHES,
-    CompileError,
     Construct,
     constructs,
     place_of,
     place_of_global,
 )
-from laso.engine.native.jit import ERRORS, Engine, check_return
+from laso.engine.native.jit import ERRORS, Engine, signatures
 from laso.engine.problem import CompiledProblem
 
 REMEDY = (
@@ -35,16 +33,12 @@ REMEDIES = {
 
 def explained(problem: type[CompiledProblem], engine: Engine, error: Exception) -> str:
     """Returns which method of the problem is at fault, where, why, and what to do."""
-    for name, types_of in _signatures().items():
-        helper = engine.helpers[name]
+    for name, types_of in signatures().items():
+        method = engine.helpers[name]
         try:
-            helper.compile(types_of)
+            method.compile(types_of)
         except ERRORS as own:
-            return f"{problem.__name__}.{name} cannot be compiled: {_details(own, helper.py_func)}"
-        try:
-            check_return(problem, name, helper, helper.overloads[types_of].signature.return_type)
-        except CompileError as own:
-            return str(own)
+            return f"{problem.__name__}.{name} cannot be compiled: {_details(own, method.py_func)}"
     return f"{problem.__name__} cannot be compiled: {_reason(error)}\n  {REMEDY}"
 
 
@@ -115,33 +109,3 @@ def _reason(error: Exception) -> str:
     reason = re.sub(r"No implementation .* found for signature: >>> ", "wrong types: ", reason)
     reason = re.sub(r"Literal\[\w+\]\((.*?)\)", r"\1", reason)
     return re.sub(r"of type (\w+)\(array.*\)", r"of \1", reason)
-
-
-def _signatures() -> dict[str, Any]:
-    """Returns the Numba types with which the engine calls each method."""
-    of = numba.typeof
-    ints = np.zeros(1, np.int32)
-    longs = np.zeros(1, np.int64)
-    x = of(layout.Input(np.zeros((1, 1), np.int32), longs, np.zeros(1, np.float32), longs))
-    out = of(layout.Out(longs, np.zeros(1)))
-    state, y, i, flag = of(ints), of(ints), numba.int64, numba.boolean
-    group = numba.int32
-    step = (x, state, group, i)
-    return {
-        "limits": (x, of(longs)),
-        "initial": (x, state),
-        "groups": (x, state, of(ints)),
-        "labels": (x, i),
-        "factors": (x, state, group, i),
-        "block": (x, state, group),
-        "sub_block": (x, i, i),
-        "block_features": (x, i, out),
-        "features": (x, state, group, out),
-        "allowed": step,
-        "apply": (*step, state),
-        "is_goal": (x, state),
-        "is_good": (x, y, state, group, i),
-        "loss": (x, y, state, group, i, flag, flag),
-        "key": step,
-        "signature": step,
-    }
