@@ -20,6 +20,7 @@ from laso.engine.native.checks import (
     place_of_global,
 )
 from laso.engine.native.jit import ERRORS, Engine, check_return
+from laso.engine.native.sources import PLAIN, fingerprint
 from laso.engine.problem import CompiledProblem
 
 REMEDY = (
@@ -35,6 +36,19 @@ REMEDIES = {
 
 def explained(problem: type[CompiledProblem], engine: Engine, error: Exception) -> str:
     """Returns which method of the problem is at fault, where, why, and what to do."""
+    found = _mistake(problem, engine)
+    return found or f"{problem.__name__} cannot be compiled: {_reason(error)}\n  {REMEDY}"
+
+
+def mistake_in(problem: type[CompiledProblem]) -> str | None:
+    """Returns the same for the first method that cannot be compiled; None if all of them can."""
+    if numba.config.DISABLE_JIT:
+        return None
+    return _mistake(problem, Engine(problem, PLAIN, fingerprint(problem)))
+
+
+def _mistake(problem: type[CompiledProblem], engine: Engine) -> str | None:
+    """Compiles each method by itself; returns what is wrong with the first that cannot be."""
     for name, types_of in _signatures().items():
         helper = engine.helpers[name]
         try:
@@ -45,7 +59,7 @@ def explained(problem: type[CompiledProblem], engine: Engine, error: Exception) 
             check_return(problem, name, helper, helper.overloads[types_of].signature.return_type)
         except CompileError as own:
             return str(own)
-    return f"{problem.__name__} cannot be compiled: {_reason(error)}\n  {REMEDY}"
+    return None
 
 
 def _details(error: Exception, method: Any) -> str:
