@@ -12,6 +12,7 @@ import numba
 from laso.engine import layout
 from laso.engine.native.checks import (
     CATCHES,
+    CompileError,
     Construct,
     constructs,
     place_of,
