@@ -7,6 +7,8 @@
 from __future__ import annotations
 
 import inspect
+import operator
+from collections.abc import Iterable
 from typing import Any, Self
 
 
@@ -85,3 +87,20 @@ class Estimator:
         }
         inside = ", ".join(f"{name}={value!r}" for name, value in changed.items())
         return f"{type(self).__name__}({inside})"
+
+
+def check_parameters(task: Any, checks: Iterable[tuple[str, bool, str]]) -> None:
+    """Raise ValueError for the first parameter that is not as expected: (name, is it, expected)."""
+    for name, good, expected in checks:
+        if not good:
+            raise ValueError(f"{name} must be {expected}, found {getattr(task, name)!r}")
+
+
+def is_whole(value: Any, least: int) -> bool:
+    """Whether a value is an integer, and no smaller than ``least``."""
+    if isinstance(value, bool):
+        return False
+    try:
+        return operator.index(value) >= least
+    except TypeError:
+        return False

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from laso.errors import BadData
-from laso.tasks.base import Ambiguity
+from laso.tasks.batches import Ambiguity
 
 BALANCED = "balanced"
 MOST_PATHS = 10_000  # siblings that a sentence with unknown labels may have

@@ -14,8 +14,9 @@ from typing import Any, Self
 from laso.estimators.tagger import Tagger
 from laso.learn import standard
 from laso.metrics import accuracy
+from laso.params import check_parameters
 from laso.queues import exact
-from laso.tasks.base import Task, check_parameters
+from laso.tasks.base import Task
 from laso.training import Rule
 from laso.updates import lbfgs, passive_aggressive, perceptron, sgd
 

@@ -17,8 +17,9 @@ from laso.estimators.learning import Checkpoint, Examples
 from laso.estimators.prediction import Predictor
 from laso.estimators.streaming import Source, stored
 from laso.learn import early, restart
+from laso.params import check_parameters, is_whole
 from laso.queues import MakeQueue
-from laso.tasks.base import Task, check_parameters, is_whole
+from laso.tasks.base import Task
 from laso.training import Progress, Rule, Strategy
 
 Report = Callable[[Progress], None]

@@ -8,7 +8,8 @@ from typing import Any
 from laso.engine.dataset import make_dataset
 from laso.engine.layout import Array, Dataset
 from laso.engine.problem import CompiledProblem
-from laso.tasks.base import Operator, Task
+from laso.tasks.base import Task
+from laso.tasks.batches import Operator
 
 
 class ArrayTask(Task):

@@ -17,26 +17,16 @@ An estimator calls its task; a task never calls back.
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from copy import copy
-from typing import Any, ClassVar, NamedTuple, Self
-
-import numpy as np
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
 
 from laso.data import read_columns
-from laso.engine.dataset import make_dataset
-from laso.engine.layout import Array, Dataset
+from laso.engine.layout import Array
 from laso.engine.problem import CompiledProblem
-from laso.errors import BadData, BadModel, listed, quoted
-from laso.features.encoder import packed_strings, unpacked_strings
 from laso.queues import MakeQueue, beam
-from laso.tasks.vocabulary import Vocabulary
+from laso.tasks.batches import BatchTask, Operator
 from laso.training import Rule
 from laso.updates import perceptron
-
-Operator = tuple[int, int]
-"""A step of the search: (group, label)."""
 
 
 class Step(NamedTuple):
@@ -46,15 +36,7 @@ class Step(NamedTuple):
     length: int = 1
 
 
-class Ambiguity(NamedTuple):
-    """How many choices partially known outputs leave for each item, and which items are known."""
-
-    choices: Array
-    known: Array
-    lengths: Array
-
-
-class Task:
+class Task(BatchTask):
     """Defines what is searched and what an output is; an estimator does everything else.
 
     A task is a subclass that overrides the required part. ``__init__`` stores parameters under
@@ -181,182 +163,3 @@ class Task:
 
     def validate(self) -> None:
         """Raise ValueError if a parameter makes no sense."""
-
-    # ------------------------------------------------------------------ for many inputs at once
-    # An estimator calls these. Override them for speed, or for other kinds of data.
-
-    def read(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """Return inputs and gold outputs of what the user passed to ``fit`` or ``score``."""
-        inputs = self.read_inputs(X)
-        if y is None:
-            raise BadData("found no outputs to learn from, expected y beside X")
-        outputs = list(y)
-        if len(outputs) != len(inputs):
-            raise BadData(f"found {len(outputs)} outputs for {len(inputs)} inputs")
-        if not inputs:
-            raise BadData("found no example to learn from, expected at least one")
-        return inputs, outputs
-
-    def read_inputs(self, X: Any) -> Any:
-        """Return the inputs of what the user passed to ``predict``."""
-        if X is None or isinstance(X, (str, bytes)) or not isinstance(X, Iterable):
-            raise BadData(f"found {quoted(X)} for X, expected a list of inputs")
-        return list(X)
-
-    def take(self, inputs: Any, chosen: Sequence[int]) -> Any:
-        """Return some of the inputs."""
-        return [inputs[i] for i in chosen]
-
-    def observe(self, parts: Iterable[tuple[Any, Any]], *, classes: Sequence[str] = ()) -> None:
-        """Learn what must be known before anything is encoded, such as the labels.
-
-        ``parts`` are (inputs, outputs) of all training data, piece by piece. ``partial_fit`` calls
-        it again for later data, whose new labels follow the old ones.
-        """
-        counts: Counter[str] = Counter()
-        for inputs, outputs in parts:
-            for x, y in zip(inputs, outputs, strict=True):
-                counts.update(each for each in self.gold(x, y) if isinstance(each, str))
-        if self.labels is None:
-            known: tuple[str, ...] = getattr(self, "labels_", ())
-            self.labels_ = (*known, *sorted({*counts, *classes} - set(known)))
-        self.label_counts_ = [counts]
-        if not hasattr(self, "vocabulary_"):
-            self.vocabulary_ = Vocabulary()
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """The labels of operators, by their numbers."""
-        return tuple(getattr(self, "labels_", ()) if self.labels is None else self.labels)
-
-    def encode(self, inputs: Any, outputs: Any = None) -> Dataset:
-        """Return inputs as arrays; with outputs, to learn from: new strings are numbered."""
-        learning = outputs is not None
-        number = self.vocabulary_.number
-        tables = [number(self.items(x), grow=learning, example=i) for i, x in enumerate(inputs)]
-        gold = None
-        if learning:
-            pairs = zip(inputs, outputs, strict=True)
-            gold = [self._gold_numbers(self.gold(x, y), i) for i, (x, y) in enumerate(pairs)]
-        return make_dataset(tables, gold, spec=self.constants())
-
-    def _gold_numbers(self, gold: Sequence[Any], example: int) -> list[int]:
-        numbers: dict[Any, int] = {label: i for i, label in enumerate(self.classes)}
-        numbers[None] = -1
-        found = []
-        for each in gold:
-            if isinstance(each, str) or each is None:
-                if each not in numbers:
-                    raise BadData(
-                        f"found the label {quoted(each)}, which training has not seen; expected "
-                        f"one of {listed(self.classes)}",
-                        sentence=example + 1,
-                    )
-                found.append(numbers[each])
-            else:
-                found.append(int(each))
-        return found
-
-    def problem_for(self, dataset: Dataset) -> type[CompiledProblem]:
-        """Return the problem for this dataset; by default ``problem``."""
-        return self.problem
-
-    def ambiguity(self, inputs: Any, outputs: Any) -> Ambiguity | None:
-        """Return how many ways partially known outputs leave open; None: all is known."""
-        return None
-
-    def decode_all(self, inputs: Any, steps: Array, ends: Array) -> list[Any]:
-        """Return the outputs of all inputs: the steps of input i end at ``ends[i]``."""
-        paths = split_steps(steps, ends)
-        return [self.decode(x, path) for x, path in zip(inputs, paths, strict=True)]
-
-    def gold_outputs(self, inputs: Any, outputs: Any) -> list[Any]:
-        """Return the outputs that ``read`` returned in the form that ``predict`` has."""
-        return list(outputs)
-
-    def tags_of(self, layer: bool | str) -> Any:
-        """Return a function from an output to the tags that mark chunks in it, in a layer."""
-        raise ValueError(f"the outputs of {type(self).__name__} have no tags that mark chunks")
-
-    def shift_pool(self, items: Array, offset: int) -> Array:
-        """Shift the indices of items into the pool by ``offset``, to join parts of data."""
-        return items
-
-    def joint_constants(self, longest: int, most: int) -> Array:
-        """Return constants that fit parts of data encoded one by one.
-
-        ``longest`` is the number of items of the longest input, ``most`` the largest number of
-        features that an item has of its own.
-        """
-        return np.asarray(self.constants(), np.int64)
-
-    def longest_step(self, name: str) -> int:
-        """Return the largest number of items that a step of this name is about; 0: no such step.
-
-        None of the names is refused by default.
-        """
-        return 1 << 30
-
-    # ------------------------------------------------------------------ files
-
-    def pack(self, keys: Array | None) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Return what was learned, as JSON and as arrays.
-
-        ``keys`` are those of the features that have weights; None if they are cut to few bits.
-        """
-        strings = {
-            f"vocabulary.{i}": packed_strings(list(known))
-            for i, known in enumerate(self.vocabulary_.columns)
-        }
-        header = {"labels": list(self.classes), "columns": len(strings), "state": self.state()}
-        return header, strings
-
-    def unpack(self, header: dict[str, Any], tensors: dict[str, Array]) -> None:
-        """Take over what ``pack`` returned, from a file that may hold anything."""
-        labels = header["labels"]
-        if not isinstance(labels, list) or not all(isinstance(each, str) for each in labels):
-            raise BadModel(f"found {quoted(labels)}, expected a list of labels")
-        if self.labels is None:
-            self.labels_ = tuple(labels)
-        elif list(self.labels) != labels:
-            raise BadModel(
-                f"found the labels {', '.join(labels)}, expected those of the task, "
-                f"{', '.join(self.labels)}"
-            )
-        self.vocabulary_ = Vocabulary()
-        for i in range(int(header["columns"])):
-            values = unpacked_strings(tensors[f"vocabulary.{i}"])
-            self.vocabulary_.columns.append({value: n for n, value in enumerate(values)})
-        self.restore(header["state"])
-
-    def add_names(self, other: Task) -> None:
-        """Take over the names of features that another task of the same data knows."""
-
-    def new(self) -> Self:
-        """Return a copy that has learned nothing: without the attributes that end in ``_``."""
-        made = copy(self)
-        for name in [name for name in vars(made) if name.endswith("_")]:
-            delattr(made, name)
-        return made
-
-
-def split_steps(steps: Array, ends: Array) -> Iterator[list[Operator]]:
-    """The steps of each path as a list of (group, label)."""
-    pairs: list[Operator] = list(map(tuple, steps.tolist()))
-    first = 0
-    for end in ends.tolist():
-        yield pairs[first:end]
-        first = end
-
-
-def check_parameters(task: Any, checks: Iterable[tuple[str, bool, str]]) -> None:
-    """Raise ValueError for the first parameter that is not as expected: (name, is it, expected)."""
-    for name, good, expected in checks:
-        if not good:
-            raise ValueError(f"{name} must be {expected}, found {getattr(task, name)!r}")
-
-
-def is_whole(value: Any, least: int) -> bool:
-    """Whether a value is an integer, and no smaller than ``least``."""
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    return whole and bool(value >= least)

@@ -24,6 +24,7 @@ from laso.features.encoder import (
 from laso.features.inputs import labels_of, read_input, string_keys
 from laso.features.templates import BIAS, LABEL, Template, parse_templates
 from laso.tasks.base import Task
+from laso.tasks.batches import BatchTask
 from laso.tasks.feature_names import Namer
 from laso.updates import perceptron, worst
 
@@ -235,7 +236,7 @@ class SequenceTask(Task):
         """Return the names of the features that the known words and labels can have."""
         return self.namer().of_keys(keys)
 
-    def add_names(self, other: Task) -> None:
+    def add_names(self, other: BatchTask) -> None:
         """Take over the names of features that another task of the same data knows."""
         assert isinstance(other, SequenceTask)
         self.encoder_.attributes |= other.encoder_.attributes

@@ -27,7 +27,9 @@ from laso.features.schemes import (
 )
 from laso.features.templates import LENGTH, Template
 from laso.metrics import chunk_scores
-from laso.tasks.base import Ambiguity, Step, check_parameters, is_whole
+from laso.params import check_parameters, is_whole
+from laso.tasks.base import Step
+from laso.tasks.batches import Ambiguity
 from laso.tasks.chunking.encoder import SegmentEncoder
 from laso.tasks.chunking.feature_sets import FEATURE_SETS
 from laso.tasks.chunking.problem import Chunking, chunk_code, partial_code
@@ -49,18 +51,7 @@ class Tagged(NamedTuple):
 class ChunkingTask(SequenceTask):
     """Cuts sentences into labelled chunks; each step of the search is a whole chunk.
 
-    Parameters
-    ----------
-    features : {"rich", "paper"}, str, sequence of str or Template, default="rich"
-        A feature set (see laso.tasks.chunking.feature_sets), or feature templates.
-    resources : sequence of str, default=()
-        Word lists, clusters and other resources for "rich" and "paper" (see laso.features.lists).
-    max_chunk_length : int, default=None
-        The largest number of words of a chunk; None: the longest training chunk of that label.
-    scheme : {"BIO", "IOB1", "IOBES"}, default=None
-        The scheme of predicted tags; None: that of the training data.
-    columns : sequence of str, default=None
-        Names of the input columns; None: w, pos, then numbers.
+    The parameters are those of ``laso.Chunker``.
     """
 
     name = "chunking"

@@ -18,8 +18,10 @@ from laso.errors import BadData, BadModel, quoted
 from laso.features.encoder import ColumnEncoder, distinct_labels, label_numbers
 from laso.features.inputs import labels_of, read_input, string_keys
 from laso.features.templates import BIAS, LABEL, LENGTH, Template
+from laso.params import check_parameters
 from laso.queues import MakeQueue, beam
-from laso.tasks.base import Ambiguity, Step, check_parameters
+from laso.tasks.base import Step
+from laso.tasks.batches import Ambiguity
 from laso.tasks.constraints import constraints
 from laso.tasks.joint.encoder import BETWEEN, JointEncoder, layer_labels, row_labels
 from laso.tasks.joint.feature_sets import FEATURE_SETS
@@ -44,23 +46,7 @@ OBSERVED = "observed"
 class JointTask(SequenceTask):
     """Gives the tokens of sentences a label of each layer; all are chosen together.
 
-    Parameters
-    ----------
-    layers : sequence of str
-        The names of the layers; the last columns of the data, in this order, hold their labels.
-    features : {"rich"}, str, sequence of str or Template, default="rich"
-        A feature set (see laso.tasks.joint.feature_sets), or feature templates.
-    resources : sequence of str, default=()
-        Word lists, clusters and other resources for "rich" (see laso.features.lists).
-    constraints : mapping, default=None
-        For a layer "BIO", "IOBES", or for each label those that may follow it (None stands for
-        both ends), as in {"chunk": "BIO"}.
-    pairs : {"observed"} or mapping, default=None
-        For two layers, which labels of the second go with each label of the first, as in
-        {"pos": {"chunk": {"NN": ["B-NP", "I-NP"]}}}; labels that are not named go with any.
-        "observed": those that training tokens have together, in any two layers.
-    columns : sequence of str, default=None
-        Names of the input columns; None: w, pos, then numbers.
+    The parameters are those of ``laso.JointTagger``.
     """
 
     name = "joint"

@@ -15,7 +15,9 @@ from laso.engine.problem import CompiledProblem
 from laso.features.encoder import ColumnEncoder, label_numbers
 from laso.features.templates import Template, default_templates
 from laso.metrics import accuracy, chunk_scores
-from laso.tasks.base import Ambiguity, Step, check_parameters
+from laso.params import check_parameters
+from laso.tasks.base import Step
+from laso.tasks.batches import Ambiguity
 from laso.tasks.constraints import constraints
 from laso.tasks.sequences import SequenceTask
 from laso.tasks.tagging.encoder import TaggingEncoder
@@ -28,15 +30,7 @@ FollowTable = Mapping[str | None, Sequence[str | None]]
 class TaggingTask(SequenceTask):
     """Labels the tokens of sentences from left to right.
 
-    Parameters
-    ----------
-    features : str, sequence of str or Template, default=None
-        Feature templates; None: a general set for the columns of the data.
-    columns : sequence of str, default=None
-        Names of the input columns; None: w, pos, then numbers.
-    constraints : {"BIO", "IOBES"} or mapping, default=None
-        Which labels may follow each other: a scheme, or for each label those that may follow it
-        (None stands for both ends).
+    The parameters are those of ``laso.Tagger``.
     """
 
     name = "tagging"
