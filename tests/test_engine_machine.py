@@ -34,6 +34,7 @@ from laso.tasks.parsing import problem as parsing
 from laso.tasks.tagging import problem as tagging
 from tests.engine_inputs import N_TAGS, TASKS, Task, corpus_of
 from tests.engine_twins import STRATEGIES, Twins, some_of_each, split, tight
+from tests.faulty_problem import FAULTS
 
 ROOT = Path(__file__).resolve().parent.parent
 TAGGING, PARSING, CLUSTERING, SEGMENTING, JOINT = TASKS
@@ -287,12 +288,11 @@ def test_the_kernels_as_plain_python(tmp_path):
     modules = ",".join(str(module.__file__) for module in kernels.MODULES)
     strategies = ",".join(strategy.__name__ for strategy in STRATEGIES)
     settings = {"NUMBA_DISABLE_JIT": "1", "COVERAGE_FILE": str(tmp_path / "data")}
-    run_small(
-        tmp_path,
-        *("-m", "coverage", "run", "--rcfile", os.devnull, "--include", modules),
-        *("-m", "tests.engine_small", names, strategies),
-        **settings,
-    )
+    coverage = ("-m", "coverage", "run", "--append", "--rcfile", os.devnull, "--include", modules)
+    run_small(tmp_path, *coverage, "-m", "tests.engine_small", names, strategies, **settings)
+    for call in ("decode", "learn siblings", "factors"):
+        faulty = ("-m", "tests.faulty_problem", call, ",".join(FAULTS))
+        run_small(tmp_path, *coverage, *faulty, **settings)
     run_small(
         tmp_path,
         "-m",
