@@ -1,4 +1,6 @@
-"""Promises that a problem breaks: every call ends with an error that names the method.
+"""Promises that a problem breaks in compiled code: every call ends with an error.
+
+The checks before the first run are off here; test_problem_checks has them.
 
 All calls run in a process of their own, so that a crash would be seen.
 """
@@ -41,7 +43,12 @@ def errors_of(call: str, faults: dict[str, str | None], **environment: str) -> d
     """The error of each fault."""
     process = subprocess.run(
         [sys.executable, "-m", "tests.faulty_problem", call, ",".join(faults)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "LASO_CHECK": "0",
+            **environment,
+        },
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -2,8 +2,11 @@
 
 import inspect
 import json
+import pickle
 
 import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
 
 from laso import (
     BadData,
@@ -358,3 +361,21 @@ def test_mistakes_in_a_task():
         tagger().fit([["a"], [("b", "c")]], [["D"], ["D"]])
     with pytest.raises(BadData, match=r"found 1\.5, expected a string or an integer"):
         tagger().fit([[1.5]], [["D"]])
+
+
+def test_scikit_learn_takes_it(case):
+    make, inputs, outputs, new = case
+    model = make().fit(inputs, outputs)
+    again = clone(model)
+    assert not hasattr(again, "weights_")
+    assert again.fit(inputs, outputs).predict(new) == model.predict(new)
+    search = GridSearchCV(make(), {"queue": [1, 3]}, cv=2, error_score="raise")
+    assert search.fit(inputs, outputs).best_params_["queue"] in (1, 3)
+    assert pickle.loads(pickle.dumps(model)).predict(new) == model.predict(new)
+
+
+def test_features_without_names_show_what_they_were_mixed_from():
+    shown = segmenter().fit(X, Y).explain(NEW[0])
+    names = [feature["name"] for d in shown["decisions"] for feature in d["features"]]
+    assert any(name.startswith("mix(1, ") for name in names)
+    assert all(name.startswith("mix(") for name in names)

@@ -22,6 +22,7 @@ from laso.engine.layout import Array, Dataset, Options, WeightTable
 from laso.engine.likelihood import Callback, Climber, Score, climb, maximise
 from laso.engine.machine import Machine, longer, mapped, new_table, parts, sizes
 from laso.engine.native import Kernels, compiled
+from laso.engine.native.bounds import LEARNING
 from laso.engine.options import options_for, own_key
 from laso.engine.passes import Plan, Training, train
 from laso.engine.problem import CompiledProblem, is_factored
@@ -337,6 +338,8 @@ class ExactMachine:
         results. Returns the number of errors.
         """
         options = self.options
+        if name in LEARNING:
+            Machine(self.problem, options).check(dataset, order, space.table, learning=True)
         done = wrong = 0
         while done < len(order):
             n, *errors, status = self.kernels(

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from laso.engine import layout as at
+from laso.engine.checks import check_inputs, is_needed
 from laso.engine.layout import Array, Dataset, Options, Out, Run, WeightTable
 from laso.engine.native import Kernels, compiled
 from laso.engine.problem import CompiledProblem, is_factored
@@ -290,16 +291,29 @@ class Machine:
         """The entry points for learning."""
         return compiled(self.problem, full=self.options.strategy >= at.STANDARD)
 
-    def new_run(self, dataset: Dataset, order: Array, table: WeightTable) -> Run:
-        """Return working space for the largest of the given inputs."""
+    def check(self, dataset: Dataset, order: Array, table: WeightTable, *, learning: bool) -> None:
+        """Run a user's own problem uncompiled on some of these inputs (see ``checks``)."""
+        if is_needed(self.problem):
+            n_labels = table.v.shape[1]
+            check_inputs(self.problem, self.largest, dataset, order, n_labels, learning=learning)
+
+    def largest(self, dataset: Dataset, order: Array) -> Array:
+        """Return the largest limits of the given inputs."""
         most = np.ones(len(at.Limit), np.int64)
         self.kernels("largest", dataset, order, most, np.zeros(len(at.Limit), np.int64))
+        return most
+
+    def new_run(self, dataset: Dataset, order: Array, table: WeightTable) -> Run:
+        """Return working space for the largest of the given inputs."""
+        self.check(dataset, order, table, learning=False)
+        most = self.largest(dataset, order)
         return new_run(most, table, width=self.options.width, factored=is_factored(self.problem))
 
     def learn(
         self, dataset: Dataset, order: Array, table: WeightTable, run: Run
     ) -> tuple[WeightTable, Run, int]:
         """Learn from the given examples in turn; return table and run as grown, and the errors."""
+        self.check(dataset, order, table, learning=True)
         wrong = 0
         while len(order):
             done, errors, status = self.learning_kernels(

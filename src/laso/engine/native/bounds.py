@@ -17,14 +17,14 @@ from laso.engine.layout import Dataset, WeightTable
 from laso.engine.native.checks import plain
 from laso.engine.native.sources import plain_functions
 from laso.engine.problem import NAMES, CompiledProblem
-from laso.errors import LasoError
+from laso.errors import BadProblem
 
 PATHS = 20  # through the search space of each input
 STEPS = 20_000  # at most, for each input
 LEARNING = ("learn_many", "learn_exact_many", "likelihood_many")  # only these read the outputs
 
 
-class OutOfBounds(LasoError, IndexError):
+class OutOfBounds(BadProblem, IndexError):
     """A problem's method reads or writes beyond the end of an array; the message names it."""
 
 
@@ -40,7 +40,7 @@ def located(
             for _ in itertools.islice(steps, STEPS):
                 pass
         except IndexError as found:
-            method, place = _origin(problem, found)
+            method, place = origin(problem, found)
             return OutOfBounds(
                 f"{problem.__name__}.{method} leaves the bounds of an array at input {i}: {found}"
                 f"\n  {place}\n  Correct the index, or let limits ask for more room."
@@ -84,7 +84,7 @@ def _steps(
             state = reference.apply(x, state, choices[random.integers(len(choices))])
 
 
-def _origin(problem: type[CompiledProblem], error: IndexError) -> tuple[str, str]:
+def origin(problem: type[CompiledProblem], error: Exception) -> tuple[str, str]:
     """Returns the method that raised an error, and the file and line where it did."""
     methods = {plain(getattr(problem, name)).__code__: name for name in NAMES}
     own = {f.__code__ for name in NAMES for f in plain_functions(plain(getattr(problem, name)))}

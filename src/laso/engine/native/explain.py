@@ -12,12 +12,14 @@ import numba
 from laso.engine import layout
 from laso.engine.native.checks import (
     CATCHES,
+    CompileError,
     Construct,
     constructs,
     place_of,
     place_of_global,
 )
-from laso.engine.native.jit import ERRORS, Engine, signatures
+from laso.engine.native.jit import ERRORS, Engine, check_return, signatures
+from laso.engine.native.sources import PLAIN, fingerprint
 from laso.engine.problem import CompiledProblem
 
 REMEDY = (
@@ -33,13 +35,30 @@ REMEDIES = {
 
 def explained(problem: type[CompiledProblem], engine: Engine, error: Exception) -> str:
     """Returns which method of the problem is at fault, where, why, and what to do."""
+    found = _mistake(problem, engine)
+    return found or f"{problem.__name__} cannot be compiled: {_reason(error)}\n  {REMEDY}"
+
+
+def mistake_in(problem: type[CompiledProblem]) -> str | None:
+    """Returns the same for the first method that cannot be compiled; None if all of them can."""
+    if numba.config.DISABLE_JIT:
+        return None
+    return _mistake(problem, Engine(problem, PLAIN, fingerprint(problem)))
+
+
+def _mistake(problem: type[CompiledProblem], engine: Engine) -> str | None:
+    """Compiles each method by itself; returns what is wrong with the first that cannot be."""
     for name, types_of in signatures().items():
         method = engine.helpers[name]
         try:
             method.compile(types_of)
         except ERRORS as own:
             return f"{problem.__name__}.{name} cannot be compiled: {_details(own, method.py_func)}"
-    return f"{problem.__name__} cannot be compiled: {_reason(error)}\n  {REMEDY}"
+        try:
+            check_return(problem, name, method, method.overloads[types_of].signature.return_type)
+        except CompileError as own:
+            return str(own)
+    return None
 
 
 def _details(error: Exception, method: Any) -> str:
