@@ -101,7 +101,7 @@ def test_a_model_comes_back(fitted, tmp_path):
         {"queue": greedy(), "strategy": early, "constraints": "BIO", "held_out": 0.2},
         {"hash_bits": 12, "update": perceptron(margin=0.5), "average": False},
         {"dtype": "float64", "columns": ["w", "tag"], "features": ["w[0]", "near: tag[-1..1]"]},
-        {"templates": "w[0]\nbias\nlabel[-1]", "seed": None, "threads": 1},
+        {"features": "w[0]\nbias\nlabel[-1]", "seed": None, "threads": 1},
         {"features": ['w.test("é\\"")[0]', "w[0]"], "constraints": {"O": ["O"], None: ["O"]}},
     ],
 )
@@ -109,7 +109,7 @@ def test_every_parameter_comes_back(parameters, tmp_path):
     few: list[Any] = FEW
     if isinstance(parameters.get("constraints"), dict):
         few = [[(w, p, "O") for w, p, _ in s] for s in FEW] + [[("a", "b", "O")]]
-    tagger = Tagger(**{"templates": CHUNKING, "epochs": 2, **parameters}).fit(few)
+    tagger = Tagger(**{"features": CHUNKING, "epochs": 2, **parameters}).fit(few)
     tagger.save(tmp_path / "model")
     again = Tagger.load(tmp_path / "model")
     same_parameters(again, tagger)
@@ -357,16 +357,16 @@ def poisoned(values):
 CHANGES = {
     "format": setting("format", to=99),
     "task": setting("task", to="parsing"),
-    "no labels": setting("labels", to=[]),
-    "labels of another type": setting("labels", to="ABC"),
-    "labels twice": setting("labels", to=["O", "O"]),
-    "fewer labels": setting("labels", to=["O"]),
-    "columns": setting("columns", to=[]),
-    "templates": setting("templates", to=["w[0"]),
-    "other templates": setting("templates", to=["w[0]", "w.shape[0]", "label[-1]"]),
-    "a column too many": setting("templates", to=["pos[0]"]),
-    "width": setting("width", to="wide"),
-    "base features": setting("base features", to=[1, 2]),
+    "no labels": setting("learned", "labels", to=[]),
+    "labels of another type": setting("learned", "labels", to="ABC"),
+    "labels twice": setting("learned", "labels", to=["O", "O"]),
+    "fewer labels": setting("learned", "labels", to=["O"]),
+    "columns": setting("learned", "columns", to=[]),
+    "templates": setting("learned", "templates", to=["w[0"]),
+    "other templates": setting("learned", "templates", to=["w[0]", "w.shape[0]", "label[-1]"]),
+    "a column too many": setting("learned", "templates", to=["pos[0]"]),
+    "width": setting("learned", "width", to="wide"),
+    "base features": setting("learned", "base features", to=[1, 2]),
     "bits": setting("bits", to=-1),
     "parameters": setting("parameters", to={}),
     "unknown parameter": setting("parameters", "power", to=9),
@@ -394,11 +394,13 @@ CHANGES = {
     "counters": tensor("learning.ints", lambda t: -t),
     "no clock": tensor("learning.clock", lambda t: t[:0]),
     "a clock that is none": tensor("learning.clock", lambda t: t * np.nan),
-    "facts": setting("facts", to=1),
-    "words": tensor("values.0", lambda t: t[:-1]),
-    "no words": tensor("values.0", lambda t: np.frombuffer(b'{"a":1}', np.uint8)),
-    "words that are none": tensor("values.0", lambda t: np.frombuffer(b"[1]", np.uint8)),
-    "words twice": tensor("values.0", lambda t: np.frombuffer(b'["a","a"]', np.uint8)),
+    "number of labels": setting("labels", to=1),
+    "state": setting("learned", "state", to=1),
+    "metadata": setting("metadata", to=1),
+    "words": tensor("task.values.0", lambda t: t[:-1]),
+    "no words": tensor("task.values.0", lambda t: np.frombuffer(b'{"a":1}', np.uint8)),
+    "words that are none": tensor("task.values.0", lambda t: np.frombuffer(b"[1]", np.uint8)),
+    "words twice": tensor("task.values.0", lambda t: np.frombuffer(b'["a","a"]', np.uint8)),
     "no tensors": lambda header, tensors: tensors.clear(),
 }
 
