@@ -262,12 +262,12 @@ def joint_corpora(draw: Any) -> Dataset:
             table[labels[first], labels[second]] = True
         pairs.append(joint.Pair(first, second, table))
     layers = joint.Layers(sizes, constraints, pairs)
-    packed = [
-        layers.packed(np.array(sentence, np.int64).T).tolist() if sentence else []
+    pack = [
+        layers.pack(np.array(sentence, np.int64).T).tolist() if sentence else []
         for sentence in outputs
     ]
     spec = joint.make_spec(layers, templates, longest=max(map(len, rows)))
-    return corpus_of(rows, packed, spec, columns=2)
+    return corpus_of(rows, pack, spec, columns=2)
 
 
 # Parsing: any projective tree.

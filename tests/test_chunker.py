@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from laso import Chunker, Tagger, adagrad, alma, beam, exact, lbfgs, max_violation, perceptron
 from laso.data import load_bundled
 from laso.errors import BadData, BadModel, BadTemplate
-from laso.features.schemes import SCHEMES, converted, read_tags
+from laso.features.schemes import SCHEMES, convert_tags, read_tags
 from laso.metrics import chunk_scores, chunks
 from tests.spaces import quick
 
@@ -62,7 +62,7 @@ drawn_chunks = st.lists(
 @given(st.lists(drawn_chunks, max_size=4), st.sampled_from(SCHEMES), st.sampled_from(SCHEMES))
 def test_every_scheme_is_read_and_written(sentences, one, other):
     tags = [tags_of(drawn, one) for drawn in sentences]
-    assert converted(tags, other) == [tags_of(drawn, other) for drawn in sentences]
+    assert convert_tags(tags, other) == [tags_of(drawn, other) for drawn in sentences]
     lengths = np.array([len(sentence) for sentence in tags], np.int64)
     spans, _ = read_tags([tag for sentence in tags for tag in sentence], lengths)
     expected = [chunk for drawn in sentences for chunk in drawn]
@@ -73,7 +73,7 @@ def test_every_scheme_is_read_and_written(sentences, one, other):
 @quick
 @given(st.lists(st.sampled_from(["O", "B-x", "I-x", "B-y", "I-y", "B", "I"])))
 def test_tags_are_read_as_conlleval_reads_them(tags):
-    (bio,) = converted([tags], "BIO")
+    (bio,) = convert_tags([tags], "BIO")
     assert chunks(bio) == chunks(tags)
 
 
@@ -93,7 +93,7 @@ def test_the_scheme_is_recognised(tags, scheme):
 
 
 def test_a_change_of_label_inside_a_chunk_begins_another():
-    assert converted([["B-x", "I-y", "I-y", "I-x"]], "IOBES") == [["S-x", "B-y", "E-y", "S-x"]]
+    assert convert_tags([["B-x", "I-y", "I-y", "I-x"]], "IOBES") == [["S-x", "B-y", "E-y", "S-x"]]
 
 
 @pytest.mark.parametrize("tag", ["X-x", "B-", "b-x", "", "B-O", 3])
@@ -130,9 +130,9 @@ def test_whole_chunks_are_answered(fitted):
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_answers_are_in_the_scheme_of_the_data_or_in_the_one_asked_for(fitted, scheme):
     X = [[token[:2] for token in sentence] for sentence in TRAIN]
-    y = converted([[token[2] for token in sentence] for sentence in TRAIN], scheme)
+    y = convert_tags([[token[2] for token in sentence] for sentence in TRAIN], scheme)
     same = small().fit(X, y)
-    assert same.predict(WORDS) == converted(fitted.predict(WORDS), scheme)
+    assert same.predict(WORDS) == convert_tags(fitted.predict(WORDS), scheme)
     asked = small(scheme=scheme).fit(TRAIN)
     assert asked.predict(WORDS) == same.predict(WORDS)
     assert same.score(TEST) == asked.score(TEST) == fitted.score(TEST)

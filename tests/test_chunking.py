@@ -380,7 +380,7 @@ def random_weights(problem: Reference, corpus: Dataset, seed: int) -> dict[Any, 
 
 
 def table_of(weights: dict[Any, float]) -> Any:
-    from laso.model_file import table_of as table
+    from laso.model_file import make_table as table
 
     keys = sorted({key for key, _ in weights})
     v = np.zeros((len(keys), 3))

@@ -12,7 +12,7 @@ from laso.data import load_bundled, write_columns
 from laso.engine.reference import input_of
 from laso.estimators.chunk_confidence import inside
 from laso.estimators.walk import Walk
-from laso.features.schemes import converted
+from laso.features.schemes import convert_tags
 
 TRAIN, TEST = load_bundled()
 LITTLE = ["w[0]", "pos[0]", "label[-1]"]
@@ -78,7 +78,7 @@ def test_whole_chunks_are_as_probable_as_all_outputs_that_have_them(queue, schem
     bio = [[kinds.get(t, "O") for _, _, t in s] for s in TRAIN[:60]]
     words = [[token[:2] for token in s] for s in TRAIN[:60]]
     model = Tagger(features=LITTLE, queue=queue, epochs=1, constraints=constraints)
-    model.fit(words, converted(bio, scheme))
+    model.fit(words, convert_tags(bio, scheme))
     model.metadata_["temperature"] = 20.0  # so that much is possible
     seen = set()
     for sentence, found in zip(SHORT, model.predict_confidence(SHORT, chunks=True), strict=True):

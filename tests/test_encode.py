@@ -16,15 +16,15 @@ from laso.engine.hashing import mix
 from laso.engine.layout import Out
 from laso.engine.reference import input_of, output_of
 from laso.errors import BadData, BadFeature, BadTemplate
-from laso.features.base import computed
+from laso.features.base import apply_bases
 from laso.features.encoder import (
     distinct_labels,
     label_numbers,
-    packed_strings,
-    taken,
-    unpacked_strings,
+    pack_strings,
+    take_inputs,
+    unpack_strings,
 )
-from laso.features.inputs import labels_of, mixed, read_input, string_keys
+from laso.features.inputs import mix_arrays, read_input, read_labels, string_keys
 from laso.features.templates import LABEL, parse_templates
 from laso.tasks.constraints import Constraints, bio, iobes, table
 from laso.tasks.tagging.encoder import TaggingEncoder
@@ -47,7 +47,7 @@ def key_of(string):
 @given(st.lists(st.text(st.characters(codec=None), max_size=20), max_size=6))
 def test_keys_of_strings_are_those_of_their_twin(strings):
     assert string_keys(strings).tolist() == [key_of(string) for string in strings]
-    assert unpacked_strings(packed_strings(strings)) == strings
+    assert unpack_strings(pack_strings(strings)) == strings
 
 
 def test_keys_of_long_and_similar_strings_differ():
@@ -58,7 +58,7 @@ def test_keys_of_long_and_similar_strings_differ():
 @quick
 @given(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
 def test_mixing_arrays_is_mixing(a, b):
-    found = mixed(np.array([a], np.uint64), np.array([b], np.uint64)).view(np.int64)
+    found = mix_arrays(np.array([a], np.uint64), np.array([b], np.uint64)).view(np.int64)
     assert found.tolist() == [mix(a, b)]
 
 
@@ -284,7 +284,7 @@ def named_features(encoder, words, position, history):
                 values.append(("after", at - len(words)))
             else:
                 column = {"w": 0, "pos": 1, "1": 1}[atom.column]
-                values.append((column, atom.bases, *computed(atom.bases, [words[at][column]])))
+                values.append((column, atom.bases, *apply_bases(atom.bases, [words[at][column]])))
         result.append((template.identity, tuple(values)))
     return sorted(result, key=repr)
 
@@ -436,7 +436,7 @@ def test_features_of_their_own_reach_the_engine_with_their_values():
 
 def test_labels_as_numbers():
     lengths = np.array([2, 1])
-    labels = labels_of([["Y", None], ["X"]], lengths)
+    labels = read_labels([["Y", None], ["X"]], lengths)
     names = distinct_labels(labels, lengths)
     assert names == ["X", "Y"]
     assert label_numbers(labels, names, lengths).tolist() == [1, -1, 0]
@@ -456,7 +456,7 @@ def test_labels_as_numbers():
 )
 def test_labels_that_do_not_fit(y, message):
     with pytest.raises(BadData, match=message):
-        labels_of(y, np.array([2, 1]))
+        read_labels(y, np.array([2, 1]))
 
 
 def test_some_of_the_sentences():
@@ -464,7 +464,7 @@ def test_some_of_the_sentences():
     data = read_input([["a"], [], ["b", "c"], ["d"]])
     encoder.grow(data)
     corpus = encoder.dataset(data, np.array([0, 1, 0, 1]))
-    part = taken(corpus, np.array([3, 1, 2]))
+    part = take_inputs(corpus, np.array([3, 1, 2]))
     assert [input_of(part, i).items.ravel().tolist() for i in range(3)] == [[3], [], [1, 2]]
     assert [output_of(part, i).tolist() for i in range(3)] == [[1], [], [1, 0]]
 
@@ -533,7 +533,7 @@ constraint_tables = st.builds(
 def test_ends_are_reached_and_sets_are_good_as_enumeration_says(constraints, wanted):
     n = len(wanted)
     paths = [p for p in product(range(3), repeat=n) if keeps(constraints, p)]
-    assert constraints.possible(n) == bool(paths)
+    assert constraints.allows_length(n) == bool(paths)
     rows = constraints.reaching(max(n, 1))
     for left in range(n):
         row = rows[min(left, len(rows) - 1)]

@@ -516,7 +516,7 @@ def test_plots_are_the_same_for_the_same_figures(tmp_path):
 def test_a_document_takes_in_a_report_with_its_headings_and_links(tmp_path):
     document = ROOT / "docs" / "explanation" / "table1.md"
     places = [place[2] for place in PLACE.finditer(document.read_text())]
-    assert places == ["table1", "additions", "margins", "mixture1"]
+    assert places == ["table1", "additions", "margins", "average1"]
     folder = tmp_path / "experiments" / "results"
     folder.mkdir(parents=True)
     (folder / "x.md").write_text("# Title\n\nMade.\n\n## Part\n\n![p](x-p.svg)\n")

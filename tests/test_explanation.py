@@ -16,7 +16,7 @@ from laso.estimators.inspection import inspected
 from laso.estimators.render import as_html, as_text
 from laso.estimators.walk import Walk
 from laso.features.inputs import read_input
-from laso.model_file import stored_rows
+from laso.model_file import keys_and_rows
 from laso.tasks.feature_names import Namer
 
 TRAIN, TEST = load_bundled()
@@ -137,7 +137,7 @@ def test_names_found_by_trying_are_those_seen(fitted):
     model, sentences = fitted
     if model.hash_bits:
         return
-    keys, _ = stored_rows(model.weights_)
+    keys, _ = keys_and_rows(model.weights_)
     tried = Namer(model.task_.encoder_).of_keys(keys)
     assert len(tried) > 0.3 * len(keys)
     seen = 0
@@ -170,7 +170,7 @@ def test_the_top_features_are_those_of_the_largest_weights(fitted):
 
 def test_names_say_what_a_feature_is():
     model = Tagger(epochs=2, features=["w[0]", "w[-1]|pos[0]", "label[-1]", "bias"]).fit(SMALL)
-    names = set(Namer(model.task_.encoder_).of_keys(stored_rows(model.weights_)[0]).values())
+    names = set(Namer(model.task_.encoder_).of_keys(keys_and_rows(model.weights_)[0]).values())
     assert {"bias", "w[0]=the", "label[-1]=B-NP"} <= names
     assert any(name.startswith("w[-1]=(1 before the beginning) | pos[0]=") for name in names)
     with_pairs = inspected(model, data=WORDS)

@@ -7,7 +7,7 @@ import pytest
 
 from laso import BadData, Chunker, SearchFailed, Tagger, beam, exact, max_violation
 from laso.data import load_bundled
-from laso.model_file import stored_rows
+from laso.model_file import keys_and_rows
 from laso.precision_recall import curve, plot
 from tests.test_confidence import LITTLE, SHORT, all_outputs, few_labels
 
@@ -129,7 +129,7 @@ def test_new_labels_words_and_lengths_are_learned_later(make):
     first = [s for s in first if s]
     model = make().partial_fit(first)
     known = list(model.task_.encoder_.labels)
-    keys, rows = stored_rows(model.weights_)
+    keys, rows = keys_and_rows(model.weights_)
     before = dict(zip(keys.tolist(), model.weights_.v[rows].tolist(), strict=True))
     for _ in range(4):
         model.partial_fit(TRAIN[:150])

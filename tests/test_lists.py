@@ -7,8 +7,8 @@ import pytest
 from laso.data import load_bundled
 from laso.errors import BadData
 from laso.features import lists
-from laso.features.base import base_function, computed
-from laso.features.lists import RESOURCES, base_features, own_list
+from laso.features.base import apply_bases, base_function
+from laso.features.lists import RESOURCES, base_features, read_word_list
 from laso.features.templates import parse_templates
 
 
@@ -68,18 +68,18 @@ def test_clusters():
 
 def test_stems_and_what_they_leave():
     words = ["Runs", "running", "ponies", "the", "IBM", "1,234", ""]
-    assert computed(["stem"], words) == ["run", "run", "poni", "the", "ibm", "1,234", ""]
-    assert computed(["ending"], words) == ["s", "ning", "es", "", "", "", ""]
+    assert apply_bases(["stem"], words) == ["run", "run", "poni", "the", "ibm", "1,234", ""]
+    assert apply_bases(["ending"], words) == ["s", "ning", "es", "", "", "", ""]
 
 
 def test_a_list_of_ones_own(tmp_path):
     path = tmp_path / "rivers.txt"
     path.write_text("Rhine\nRio Grande\n\n", encoding="utf-8-sig")
-    assert own_list(str(path)) == {"Rhine", "Rio", "Grande"}
+    assert read_word_list(str(path)) == {"Rhine", "Rio", "Grande"}
     (base,) = base_features(str(path))
     (template,) = parse_templates([f"w.{base}[each]"])
     assert str(template) == f'w.list("{path}")[each]'
-    assert computed(template.atoms[0].bases, ["Rhine", "rhine", "Rio"]) == ["1", "0", "1"]
+    assert apply_bases(template.atoms[0].bases, ["Rhine", "rhine", "Rio"]) == ["1", "0", "1"]
 
 
 def test_what_is_wrong_with_a_list_is_said(tmp_path):
@@ -87,7 +87,7 @@ def test_what_is_wrong_with_a_list_is_said(tmp_path):
         base_function('list("rivers")')
     (tmp_path / "latin").write_bytes(b"na\xefve\n")
     with pytest.raises(BadData, match="latin: found 0xef, expected UTF-8"):
-        own_list(str(tmp_path / "latin"))
+        read_word_list(str(tmp_path / "latin"))
     with pytest.raises(ValueError, match="expected a path without quotes"):
         base_features('a"b')
 

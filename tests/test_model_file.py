@@ -36,16 +36,16 @@ from laso.engine.options import options_for, own_key
 from laso.estimators.serialization import described_parameters
 from laso.features import CHUNKING, default_templates
 from laso.model_file import (
-    _squeezed,
-    _unsqueezed,
-    dense,
-    described,
+    compact_table,
+    compress,
+    decompress,
+    make_table,
     pack_weights,
-    packed,
+    parameter_from_json,
+    parameter_to_json,
     read_file,
-    restored,
-    sparse,
-    table_of,
+    to_dense,
+    to_sparse,
     unpack_weights,
     write_file,
 )
@@ -101,7 +101,7 @@ def test_a_model_comes_back(fitted, tmp_path):
         {"queue": greedy(), "strategy": early, "constraints": "BIO", "held_out": 0.2},
         {"hash_bits": 12, "update": perceptron(margin=0.5), "average": False},
         {"dtype": "float64", "columns": ["w", "tag"], "features": ["w[0]", "near: tag[-1..1]"]},
-        {"templates": "w[0]\nbias\nlabel[-1]", "seed": None, "threads": 1},
+        {"features": "w[0]\nbias\nlabel[-1]", "seed": None, "threads": 1},
         {"features": ['w.test("é\\"")[0]', "w[0]"], "constraints": {"O": ["O"], None: ["O"]}},
     ],
 )
@@ -109,7 +109,7 @@ def test_every_parameter_comes_back(parameters, tmp_path):
     few: list[Any] = FEW
     if isinstance(parameters.get("constraints"), dict):
         few = [[(w, p, "O") for w, p, _ in s] for s in FEW] + [[("a", "b", "O")]]
-    tagger = Tagger(**{"templates": CHUNKING, "epochs": 2, **parameters}).fit(few)
+    tagger = Tagger(**{"features": CHUNKING, "epochs": 2, **parameters}).fit(few)
     tagger.save(tmp_path / "model")
     again = Tagger.load(tmp_path / "model")
     same_parameters(again, tagger)
@@ -146,7 +146,7 @@ def test_words_of_any_characters_come_back(tmp_path):
 def test_smaller_weights_are_near_the_true_ones(fitted, tmp_path, weights, most):
     path = tmp_path / "model"
     full = fitted.save(path)
-    small = fitted.save(path, weights=weights)
+    small = fitted.save(path, precision=weights)
     assert small < full or weights == "float32"
     again = Tagger.load(path)
     wanted, found = as_names(fitted.weights_), as_names(again.weights_)
@@ -160,7 +160,7 @@ def test_smaller_weights_are_near_the_true_ones(fitted, tmp_path, weights, most)
 
 
 def test_a_model_is_much_smaller_than_its_table(fitted, tmp_path):
-    on_disk = fitted.save(tmp_path / "model", weights="float16")
+    on_disk = fitted.save(tmp_path / "model", precision="float16")
     assert on_disk < fitted.size_.bytes / 4
 
 
@@ -189,10 +189,10 @@ def test_without_the_state_there_is_no_going_on(fitted, tmp_path):
     for call in (lambda: again.resume(FEW, epochs=9), lambda: again.partial_fit(FEW)):
         with pytest.raises(ValueError, match="saved without it"):
             call()
-    with pytest.raises(ValueError, match="found weights='int8'"):
-        fitted.save(tmp_path / "model", weights="int8", training=True)
-    with pytest.raises(ValueError, match="weights must be None or float32, float16, int8"):
-        fitted.save(tmp_path / "model", weights="int4")
+    with pytest.raises(ValueError, match="found precision='int8'"):
+        fitted.save(tmp_path / "model", precision="int8", training=True)
+    with pytest.raises(ValueError, match="precision must be None or float32, float16, int8"):
+        fitted.save(tmp_path / "model", precision="int4")
 
 
 # Writing
@@ -209,7 +209,7 @@ def test_saving_is_all_or_nothing(fitted, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full_disk)
         with pytest.raises(OSError, match="No space left"):
-            fitted.save(path, weights="int8")
+            fitted.save(path, precision="int8")
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["model"]
     with pytest.raises(FileNotFoundError):
@@ -222,20 +222,22 @@ def test_what_cannot_be_saved_by_name_is_refused(fitted, tmp_path):
 
     for thing in (own, exact(hash), perceptron(weighting=own), partial(print, 1)):
         with pytest.raises(ValueError, match="which cannot be saved"):
-            described(thing)
+            parameter_to_json(thing)
 
 
 def test_the_refusal_names_the_parameter():
     with pytest.raises(ValueError, match=r"^found weighting=<function .*> in perceptron\("):
-        described(perceptron(weighting=lambda sibs, nodes: []))
+        parameter_to_json(perceptron(weighting=lambda sibs, nodes: []))
     with pytest.raises(ValueError, match=r"^found key=<built-in function id> in beam\(5, key="):
-        described(beam(5, key=id))
+        parameter_to_json(beam(5, key=id))
 
 
 def test_queues_updates_and_strategies_are_stored_as_text():
-    assert described(beam(5)) == {"value": "beam(5)"}
-    assert described(perceptron(weighting=worst)) == {"value": "perceptron(weighting=worst)"}
-    assert described(restart) == {"value": "restart"}
+    assert parameter_to_json(beam(5)) == {"value": "beam(5)"}
+    assert parameter_to_json(perceptron(weighting=worst)) == {
+        "value": "perceptron(weighting=worst)"
+    }
+    assert parameter_to_json(restart) == {"value": "restart"}
 
 
 @pytest.mark.parametrize(
@@ -243,12 +245,12 @@ def test_queues_updates_and_strategies_are_stored_as_text():
     [None, 3, 0.5, "a", True, restart, early, worst, alma(alpha=0.5), perceptron(weighting=worst)],
 )
 def test_descriptions_are_json_and_come_back(thing):
-    assert restored(json.loads(json.dumps(described(thing)))) == thing
+    assert parameter_from_json(json.loads(json.dumps(parameter_to_json(thing)))) == thing
 
 
 @pytest.mark.parametrize("queue", [greedy(), beam(7), beam(2, key=own_key), bounded_best_first(3)])
 def test_queues_come_back(queue):
-    again = restored(json.loads(json.dumps(described(queue))))
+    again = parameter_from_json(json.loads(json.dumps(parameter_to_json(queue))))
     assert again == queue
     rule = perceptron()
     assert options_for(Tagging, again, rule) == options_for(Tagging, queue, rule)
@@ -355,16 +357,16 @@ def poisoned(values):
 CHANGES = {
     "format": setting("format", to=99),
     "task": setting("task", to="parsing"),
-    "no labels": setting("labels", to=[]),
-    "labels of another type": setting("labels", to="ABC"),
-    "labels twice": setting("labels", to=["O", "O"]),
-    "fewer labels": setting("labels", to=["O"]),
-    "columns": setting("columns", to=[]),
-    "templates": setting("templates", to=["w[0"]),
-    "other templates": setting("templates", to=["w[0]", "w.shape[0]", "label[-1]"]),
-    "a column too many": setting("templates", to=["pos[0]"]),
-    "width": setting("width", to="wide"),
-    "base features": setting("base features", to=[1, 2]),
+    "no labels": setting("learned", "labels", to=[]),
+    "labels of another type": setting("learned", "labels", to="ABC"),
+    "labels twice": setting("learned", "labels", to=["O", "O"]),
+    "fewer labels": setting("learned", "labels", to=["O"]),
+    "columns": setting("learned", "columns", to=[]),
+    "templates": setting("learned", "templates", to=["w[0"]),
+    "other templates": setting("learned", "templates", to=["w[0]", "w.shape[0]", "label[-1]"]),
+    "a column too many": setting("learned", "templates", to=["pos[0]"]),
+    "width": setting("learned", "width", to="wide"),
+    "base features": setting("learned", "base features", to=[1, 2]),
     "bits": setting("bits", to=-1),
     "parameters": setting("parameters", to={}),
     "unknown parameter": setting("parameters", "power", to=9),
@@ -392,11 +394,13 @@ CHANGES = {
     "counters": tensor("learning.ints", lambda t: -t),
     "no clock": tensor("learning.clock", lambda t: t[:0]),
     "a clock that is none": tensor("learning.clock", lambda t: t * np.nan),
-    "facts": setting("facts", to=1),
-    "words": tensor("values.0", lambda t: t[:-1]),
-    "no words": tensor("values.0", lambda t: np.frombuffer(b'{"a":1}', np.uint8)),
-    "words that are none": tensor("values.0", lambda t: np.frombuffer(b"[1]", np.uint8)),
-    "words twice": tensor("values.0", lambda t: np.frombuffer(b'["a","a"]', np.uint8)),
+    "number of labels": setting("labels", to=1),
+    "state": setting("learned", "state", to=1),
+    "metadata": setting("metadata", to=1),
+    "words": tensor("task.values.0", lambda t: t[:-1]),
+    "no words": tensor("task.values.0", lambda t: np.frombuffer(b'{"a":1}', np.uint8)),
+    "words that are none": tensor("task.values.0", lambda t: np.frombuffer(b"[1]", np.uint8)),
+    "words twice": tensor("task.values.0", lambda t: np.frombuffer(b'["a","a"]', np.uint8)),
     "no tensors": lambda header, tensors: tensors.clear(),
 }
 
@@ -426,7 +430,7 @@ def test_a_file_rewritten_without_change_is_the_same(small, tmp_path):
 )
 def test_compressed_arrays_are_of_the_size_they_say(stored, dtype, size):
     with pytest.raises((BadModel, zlib.error)):
-        _unsqueezed(stored, dtype, size)
+        decompress(stored, dtype, size)
 
 
 def test_loading_makes_only_what_is_known():
@@ -442,7 +446,7 @@ def test_loading_makes_only_what_is_known():
 @pytest.mark.parametrize("n", [0, 1, 5])
 def test_arrays_come_back(kind, n):
     array = np.arange(n).astype(kind)
-    again = _unsqueezed(_squeezed(array).tobytes(), kind, n)
+    again = decompress(compress(array).tobytes(), kind, n)
     assert again.dtype == array.dtype
     assert again.tolist() == array.tolist()
 
@@ -451,20 +455,20 @@ def test_arrays_come_back(kind, n):
 def test_matrices_of_few_non_zeros_come_back(columns):
     matrix = np.zeros((3, columns), np.float32)
     matrix[0, -1], matrix[2] = 2.0, 1.0
-    stored = sparse(matrix)
-    assert (dense(stored, 3, columns) == matrix).all()
+    stored = to_sparse(matrix)
+    assert (to_dense(stored, 3, columns) == matrix).all()
 
 
 def test_packing_keeps_every_weight_and_drops_empty_rows():
     rng = np.random.default_rng(0)
     keys = rng.integers(-(2**63), 2**63 - 1, 500)
     v = rng.normal(size=(500, 7)) * (rng.random((500, 7)) < 0.2)
-    table = table_of(keys, v)
-    small = packed(table)
+    table = make_table(keys, v)
+    small = compact_table(table)
     assert as_names(small) == as_names(table)
     assert len(small.v) == (v != 0).any(axis=1).sum()
     again = unpack_weights(pack_weights(small, None), 7, np.float64, 0)
     assert as_names(again) == as_names(table)
-    empty = packed(new_table(3))
+    empty = compact_table(new_table(3))
     assert as_names(unpack_weights(pack_weights(empty, None), 3, np.float32, 0)) == {}
     assert empty.ints[at.ROWS] == 0

@@ -14,7 +14,7 @@ import pytest
 
 from laso import BadModel, Tagger, load_model
 from laso.estimators import serialization
-from laso.model_file import _DIGEST, read_file
+from laso.model_file import DIGEST, read_file
 
 ROOT = Path(__file__).parents[1]
 GOLDEN = Path(__file__).parent / "golden" / "tagger.laso"
@@ -113,7 +113,7 @@ def with_header(data, header):
 
 def digested(data):
     """The file with the digest that belongs to it, if it has a place for one."""
-    place = _DIGEST.search(data)
+    place = DIGEST.search(data)
     if place is None:
         return data
     zeros = data[: place.start(1)] + b"0" * 32 + data[place.end(1) :]

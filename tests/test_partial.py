@@ -13,7 +13,7 @@ from laso.data import load_bundled
 from laso.engine.machine import as_names
 from laso.engine.reference import Reference, input_of, output_of
 from laso.estimators import streaming
-from laso.features.schemes import SCHEMES, chunks_of, converted, read_partly
+from laso.features.schemes import SCHEMES, chunks_of, convert_tags, read_partial_tags
 from laso.tasks.chunking.problem import Chunking
 
 TRAIN, TEST = load_bundled()
@@ -67,7 +67,7 @@ def completions(tags, scheme, limit):
     found = set()
     for full in product(*choices):
         chunks = tuple(chunks_of(full))
-        written = converted([full], scheme)[0]  # B for I is no mistake
+        written = convert_tags([full], scheme)[0]  # B for I is no mistake
         proper = all(
             a == b or (a[0] == "B" and b[0] == "I") for a, b in zip(full, written, strict=True)
         )
@@ -80,7 +80,7 @@ def completions(tags, scheme, limit):
 def chunker(request):
     tags = [["B-a", "I-a", "I-a", "B-a", "O", "B-b", "I-b", "I-b"]]
     model = Chunker(features=["w[first]", "length"], epochs=1, strategy=max_violation)
-    return request.param, model.fit([["w"] * 8], converted(tags, request.param))
+    return request.param, model.fit([["w"] * 8], convert_tags(tags, request.param))
 
 
 @settings(deadline=None, derandomize=True, max_examples=30)
@@ -93,10 +93,10 @@ def test_the_good_outputs_are_the_completions(chunker, data):
     bio: list[str] = []
     for kind, n in spans:
         bio += ["O"] * n if kind == "O" else [f"B-{kind}", *[f"I-{kind}"] * (n - 1)]
-    (tags,) = converted([bio[:5]], scheme)
+    (tags,) = convert_tags([bio[:5]], scheme)
     hidden = data.draw(st.lists(st.booleans(), min_size=len(tags), max_size=len(tags)))
     partly = [None if hide else tag for tag, hide in zip(tags, hidden, strict=True)]
-    _, _, read_as = read_partly(partly, np.array([len(tags)]))
+    _, _, read_as = read_partial_tags(partly, np.array([len(tags)]))
     if not any(hidden) or read_as != scheme:
         return  # few tags do not tell the scheme
     assert good_outputs(model, partly) == completions(partly, scheme, model.task_.encoder_.limit)

@@ -369,7 +369,7 @@ def test_no_output_breaks_the_constraints(train, test, data):
     constraints = tagger.task_.encoder_.constraints
     assert constraints is not None
     for x in X:
-        if not constraints.possible(len(x)):
+        if not constraints.allows_length(len(x)):
             with pytest.raises(BadData, match="in a row keep the constraints"):
                 tagger.predict([x])
             continue
@@ -401,7 +401,7 @@ def test_no_output_breaks_a_table(data):
         try:
             (found,) = tagger.predict([x])
         except BadData:
-            assert not constraints.possible(len(x))
+            assert not constraints.allows_length(len(x))
             continue
         for a, b in zip([None, *found], found, strict=False):
             assert b in given_table.get(a, names)

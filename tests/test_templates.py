@@ -18,8 +18,9 @@ from laso.features import (
     read_templates,
     read_wapiti,
 )
-from laso.features.base import PLAIN, base_function, computed
-from laso.features.templates import FURTHEST, _translated
+from laso.features.base import PLAIN, apply_bases, base_function
+from laso.features.other_tools import translate_regex
+from laso.features.templates import FURTHEST
 from laso.features.windows import AFTER, BEFORE, UNKNOWN
 from tests.spaces import quick
 
@@ -179,7 +180,7 @@ BASES = [
 
 @pytest.mark.parametrize(("name", "values"), BASES)
 def test_base_features(name, values):
-    assert computed([name], list(values)) == list(values.values())
+    assert apply_bases([name], list(values)) == list(values.values())
 
 
 def test_every_plain_base_feature_has_a_case_above_and_others_are_refused():
@@ -189,7 +190,7 @@ def test_every_plain_base_feature_has_a_case_above_and_others_are_refused():
 
 
 def test_base_features_follow_one_another():
-    assert computed(["lower", "suffix3", "length"], ["ABCDE", "xy"]) == ["3", "2"]
+    assert apply_bases(["lower", "suffix3", "length"], ["ABCDE", "xy"]) == ["3", "2"]
 
 
 # Files
@@ -382,7 +383,7 @@ units |= st.sampled_from([r"\d", r"\D", r"\p", r"\w", r"\W", r"\a", r"\s", r"\^"
 )
 def test_wapitis_regular_expressions_match_what_they_match_there(parts, begin, end, values):
     pattern = ["^"] * begin + [u for part in parts for u in part if u] + ["$"] * end
-    name = f'match("{_translated("".join(pattern), "here")}")'
+    name = f'match("{translate_regex("".join(pattern), "here")}")'
     (template,) = parse_templates([f"0.{name}[0]"])
     for value in values:
         found = wapiti_match(pattern, value)

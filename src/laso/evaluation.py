@@ -121,9 +121,9 @@ def ratios(n: Counts) -> dict[str, float]:
 
 
 def _chunks(gold: Sequence[Any], predicted: Sequence[Any]) -> ChunkScores:
-    from laso.features.schemes import converted
+    from laso.features.schemes import convert_tags
 
-    return chunk_scores(converted(gold, "BIO"), converted(predicted, "BIO"))
+    return chunk_scores(convert_tags(gold, "BIO"), convert_tags(predicted, "BIO"))
 
 
 def _layers(gold: Sequence[Any], predicted: Sequence[Any]) -> list[Evaluation]:

@@ -1,8 +1,8 @@
 """Model files: one safetensors file whose metadata is a JSON header; loading never runs code.
 
-The header has the format's version, the task, the configuration and the digest of the whole file
-(with zeros in its own place), so that a damaged or truncated file is noticed before it is used.
-Tensors are zlib-compressed bytes; the header says what each of them holds. Queue, update and
+The header has the format's version, the task, the parameters and the digest of the whole file
+(computed with zeros in place of the digest), so that damaged or truncated files are detected.
+Tensors are zlib-compressed bytes, whose types and lengths are in the header. Queue, update and
 strategy are stored as the text that ``laso.values.parse`` reads.
 """
 
@@ -35,10 +35,10 @@ from laso.values import parse, unparse
 FORMAT = 2
 LARGEST_HEADER = 100_000_000
 LARGEST_TABLE = 1 << 36
-LEVEL = 2  # 6 takes twice the time to save, for files 2 % smaller
-LARGEST_RATIO = 1100  # zlib makes nothing smaller than that
+LEVEL = 2  # level 6 takes twice the time to save, for files 2 % smaller
+LARGEST_RATIO = 1100  # the largest compression ratio of zlib
 DTYPES = {"|u1", "|i1", "<u2", "<u4", "<u8", "<i8", "<f2", "<f4", "<f8"}
-_DIGEST = re.compile(rb'\\"digest\\":\\"([0-9a-f]{32})\\"')
+DIGEST = re.compile(rb'\\"digest\\":\\"([0-9a-f]{32})\\"')
 
 Header = dict[str, Any]
 Tensors = dict[str, Array]
@@ -47,7 +47,7 @@ Tensors = dict[str, Array]
 
 
 def write_file(path: str | os.PathLike[str], header: Header, tensors: Tensors) -> int:
-    """Write a model file in one step, so that nobody ever sees half of one; its size in bytes."""
+    """Write a model file atomically and return its size in bytes."""
     from laso import __version__
 
     arrays = {name: [t.dtype.str, len(t)] for name, t in tensors.items()}
@@ -59,24 +59,24 @@ def write_file(path: str | os.PathLike[str], header: Header, tensors: Tensors) -
         "arrays": arrays,
     }
     data = safetensors.numpy.save(
-        {name: _squeezed(tensor) for name, tensor in tensors.items()},
+        {name: compress(tensor) for name, tensor in tensors.items()},
         {"laso": json.dumps(full, separators=(",", ":"), allow_nan=False)},
     )
-    place = _DIGEST.search(data)
+    place = DIGEST.search(data)
     assert place is not None
     data = data[: place.start(1)] + _digest(data) + data[place.end(1) :]
-    _write_whole(Path(path), data)
+    _write_atomically(Path(path), data)
     return len(data)
 
 
 def read_file(path: str | os.PathLike[str], task: str | None = None) -> tuple[Header, Tensors]:
-    """Header and tensors of a model file, after all that can be checked has been.
+    """Check a model file and return its header and tensors.
 
-    A file for another ``task`` is refused, if one is given.
+    A file for another task than ``task`` raises BadModel; None: any task.
     """
-    with Path(path).open("rb") as file, reading(path):
-        data = _mapped(file)
-        header, stored = _checked(data)
+    with Path(path).open("rb") as file, as_bad_model(path):
+        data = _memory_map(file)
+        header, stored = _check_file(data)
         if header["format"] != FORMAT:
             newer = " (a later version of laso has made it)" if header["format"] > FORMAT else ""
             raise BadModel(f"found format {header['format']!r}, expected {FORMAT}{newer}")
@@ -87,25 +87,25 @@ def read_file(path: str | os.PathLike[str], task: str | None = None) -> tuple[He
         tensors = {}
         for name, (dtype, size) in header["arrays"].items():
             first, end = stored[name]
-            tensors[name] = _unsqueezed(data[first:end], dtype, size)
+            tensors[name] = decompress(data[first:end], dtype, size)
     return header, tensors
 
 
-def _mapped(file: IO[bytes]) -> memoryview:
-    """The bytes of a file where the system has them, not copied."""
+def _memory_map(file: IO[bytes]) -> memoryview:
+    """Return the bytes of a file, mapped into memory."""
     if not os.fstat(file.fileno()).st_size:
         raise BadModel("it is empty")
-    # It is closed with the last part of it that is in use: an error may hold one.
+    # The map is closed with the last view of it; an error may still hold one.
     return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
-def _checked(data: memoryview) -> tuple[Header, dict[str, tuple[int, int]]]:
-    """The header, and where each tensor begins and ends, if the file is as it was written."""
+def _check_file(data: memoryview) -> tuple[Header, dict[str, tuple[int, int]]]:
+    """Verify the digest; return the header and the first and last offset of each tensor."""
     size = struct.unpack("<Q", data[:8])[0] if len(data) >= 8 else LARGEST_HEADER
     if size > min(LARGEST_HEADER, len(data) - 8):
         raise BadModel("it is no model file of laso, or cut short")
     head = bytes(data[8 : 8 + size])
-    place = _DIGEST.search(head)
+    place = DIGEST.search(head)
     if place is None:
         raise BadModel("it is no model file of laso")
     digest = hashlib.blake2b(digest_size=16)
@@ -126,8 +126,8 @@ def _checked(data: memoryview) -> tuple[Header, dict[str, tuple[int, int]]]:
 
 
 @contextlib.contextmanager
-def reading(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Whatever is found wrong inside is one clear error about the file."""
+def as_bad_model(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Raise any error inside the block as BadModel with the path of the file."""
     try:
         yield
     except (
@@ -149,16 +149,16 @@ def _digest(data: bytes) -> bytes:
     return hashlib.blake2b(data, digest_size=16).hexdigest().encode()
 
 
-def _write_whole(path: Path, data: bytes) -> None:
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+def _write_atomically(path: Path, data: bytes) -> None:
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
     try:
-        with beside.open("xb") as file:
+        with temporary.open("xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(path)
+        temporary.replace(path)
     except BaseException:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
     with contextlib.suppress(OSError):  # not every system lets a folder be opened
         folder = os.open(path.parent, os.O_RDONLY)
@@ -168,15 +168,16 @@ def _write_whole(path: Path, data: bytes) -> None:
             os.close(folder)
 
 
-def _squeezed(array: Array) -> Array:
-    """Compressed bytes: all first bytes, then all second bytes, for these are alike."""
+def compress(array: Array) -> Array:
+    """Compress an array: first bytes of all numbers, then second bytes, which are similar."""
     if array.dtype.str not in DTYPES or array.ndim != 1:
         raise ValueError(f"cannot store an array of {array.dtype} with {array.ndim} dimensions")
     planes = np.ascontiguousarray(array).view(np.uint8).reshape(len(array), array.itemsize).T
     return np.frombuffer(zlib.compress(planes.tobytes(), LEVEL), np.uint8)
 
 
-def _unsqueezed(stored: memoryview | bytes, dtype: str, size: int) -> Array:
+def decompress(stored: memoryview | bytes, dtype: str, size: int) -> Array:
+    """Return the array that ``compress`` compressed; other bytes raise BadModel."""
     if dtype not in DTYPES or type(size) is not int or size < 0:
         raise BadModel(f"found an array of {size!r} times {dtype!r}")
     kind = np.dtype(dtype)
@@ -193,42 +194,42 @@ def _unsqueezed(stored: memoryview | bytes, dtype: str, size: int) -> Array:
 
 # --------------------------------------------------------------------------- weights
 
-PACKINGS = ("float32", "float16", "int8")
+PRECISIONS = ("float32", "float16", "int8")
 
 
-def packed(table: WeightTable) -> WeightTable:
-    """The table that only scores: without rows that are all zero, the fullest rows first.
+def compact_table(table: WeightTable) -> WeightTable:
+    """Return a weight table for prediction: no zero rows, rows with the most non-zeros first.
 
-    Common features have weights for many labels, so that they are found first.
+    Frequent features have weights for many labels, so that their look-ups are the shortest.
     """
-    keys, rows = stored_rows(table)
+    keys, rows = keys_and_rows(table)
     return _fullest_first(keys, rows, table.v, int(table.ints[at.BITS]))
 
 
 def _fullest_first(keys: Array, rows: Array, v: Array, bits: int) -> WeightTable:
-    """A table of the rows named, whose keys are in their order."""
-    filled = _filled(v)[rows]
+    """Return a weight table of these rows, sorted by their number of non-zeros."""
+    filled = _nonzero_counts(v)[rows]
     order = np.argsort(-filled, kind="stable")[: np.count_nonzero(filled)]
-    return table_of(keys[order], v[rows[order]], bits=bits)
+    return make_table(keys[order], v[rows[order]], bits=bits)
 
 
-def _filled(v: Array) -> Array:
-    """How many weights of each row are not zero."""
-    return np.concatenate([np.count_nonzero(v[i], axis=1) for i in _in_parts(np.arange(len(v)))])
+def _nonzero_counts(v: Array) -> Array:
+    """Return the number of non-zero weights of each row."""
+    return np.concatenate([np.count_nonzero(v[i], axis=1) for i in _batches(np.arange(len(v)))])
 
 
-def stored_rows(table: WeightTable) -> tuple[Array, Array]:
-    """The keys of a table, sorted, and the row of each."""
+def keys_and_rows(table: WeightTable) -> tuple[Array, Array]:
+    """Return the feature keys of a weight table, sorted, and the row of each key."""
     entries = table.slots[table.slots[:, 1] != 0]
     entries = entries[entries[:, 1] <= len(table.v)]
     entries = entries[np.argsort(entries[:, 0].view(np.uint64), kind="stable")]
     return entries[:, 0], entries[:, 1] - 1
 
 
-def table_of(keys: Array, v: Array, *, u: Array | None = None, bits: int = 0) -> WeightTable:
-    """A table of given rows; with ``u``, one to go on learning with."""
+def make_table(keys: Array, v: Array, *, u: Array | None = None, bits: int = 0) -> WeightTable:
+    """Return a weight table of rows ``v`` and their feature keys; with ``u``, one for training."""
     n = len(keys)
-    # Of keys that want one slot the last is given it: so the first rows, which are asked for most.
+    # Of keys that hash to one slot the last inserted gets it; the first rows are the most frequent.
     entries = np.stack([keys, np.arange(1, n + 1)], axis=1)[::-1]
     slots = placed(entries, 1 << (3 * n // 2).bit_length())
     return WeightTable(
@@ -241,45 +242,48 @@ def table_of(keys: Array, v: Array, *, u: Array | None = None, bits: int = 0) ->
     )
 
 
-def pack_weights(table: WeightTable, packing: str | None) -> Tensors:
-    """The weights as tensors: sorted keys, and the weights that are not zero; None: unchanged."""
-    if packing is not None and packing not in PACKINGS:
-        raise ValueError(f"weights must be None or {', '.join(PACKINGS)}, found {packing!r}")
-    keys, rows = stored_rows(table)
-    parts = [_packed_part(table.v[some], packing) for some in _in_parts(rows)]
-    return {"keys": _gaps(keys), **_joined(parts)}
+def pack_weights(table: WeightTable, precision: str | None) -> Tensors:
+    """Return a weight table as tensors: sorted feature keys and non-zero weights.
+
+    ``precision`` is "float32", "float16" or "int8"; None keeps the weights as they are.
+    """
+    if precision is not None and precision not in PRECISIONS:
+        raise ValueError(f"precision must be None or {', '.join(PRECISIONS)}, found {precision!r}")
+    keys, rows = keys_and_rows(table)
+    parts = [_round_weights(table.v[some], precision) for some in _batches(rows)]
+    return {"keys": _delta_encode(keys), **_concatenate(parts)}
 
 
-def _packed_part(v: Array, packing: str | None) -> Tensors:
+def _round_weights(v: Array, precision: str | None) -> Tensors:
     scales: Tensors = {}
-    if packing in ("float32", "float16"):
-        most = np.finfo(packing).max
-        v = np.clip(v, -most, most).astype(packing)
-    elif packing == "int8":
-        # One scale a row: a weight's error is then small beside the row's largest.
+    if precision in ("float32", "float16"):
+        most = np.finfo(precision).max
+        v = np.clip(v, -most, most).astype(precision)
+    elif precision == "int8":
+        # One scale for each row, so that errors are small relative to the row's largest weight.
         largest = np.abs(v).max(axis=1, initial=0)
         scale = np.minimum(largest / 127, np.finfo(np.float16).max).astype(np.float16)
         scale = np.maximum(scale, np.finfo(np.float16).smallest_subnormal)
         v = np.clip(np.rint(v / scale[:, None].astype(np.float64)), -127, 127).astype(np.int8)
         scales = {"scales": scale}
-    return {**scales, **sparse(v)}
+    return {**scales, **to_sparse(v)}
 
 
-def _in_parts(rows: Array) -> list[Array]:
-    """Rows to be worked on part by part, so that little is copied at a time."""
+def _batches(rows: Array) -> list[Array]:
+    """Split rows into batches, so that little memory is copied at a time."""
     return np.array_split(rows, 1 + len(rows) // SOME)
 
 
-def _joined(parts: Sequence[Tensors]) -> Tensors:
+def _concatenate(parts: Sequence[Tensors]) -> Tensors:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def unpack_weights(
     tensors: Mapping[str, Array], n_labels: int, dtype: Any, bits: int
 ) -> WeightTable:
-    """The table that ``pack_weights`` took apart, packed."""
-    keys = _summed(tensors["keys"])
-    v = dense(tensors, len(keys), n_labels).astype(dtype)
+    """Return the compact weight table that ``pack_weights`` stored."""
+    keys = _delta_decode(tensors["keys"])
+    v = to_dense(tensors, len(keys), n_labels).astype(dtype)
     if "scales" in tensors:
         if tensors["scales"].shape != (len(keys),):
             raise BadModel("its rows and their scales are not equally many")
@@ -288,8 +292,8 @@ def unpack_weights(
     return _fullest_first(keys, np.arange(len(keys)), v, bits)
 
 
-def sparse(v: Array, prefix: str = "") -> Tensors:
-    """A matrix of few non-zeros as how many each row has, their columns, and their values."""
+def to_sparse(v: Array, prefix: str = "") -> Tensors:
+    """Return a sparse matrix as the non-zeros of each row: counts, columns and values."""
     rows, columns = np.nonzero(v)
     kind = "|u1" if v.shape[1] <= 256 else "<u4"
     counts = np.bincount(rows, minlength=len(v))
@@ -300,8 +304,8 @@ def sparse(v: Array, prefix: str = "") -> Tensors:
     }
 
 
-def dense(tensors: Mapping[str, Array], n_rows: int, n_columns: int, prefix: str = "") -> Array:
-    """The matrix that ``sparse`` took apart."""
+def to_dense(tensors: Mapping[str, Array], n_rows: int, n_columns: int, prefix: str = "") -> Array:
+    """Return the matrix that ``to_sparse`` stored."""
     counts, columns, values = (tensors[prefix + name] for name in ("counts", "labels", "values"))
     if len(counts) != n_rows or counts.sum(dtype=np.int64) != len(columns):
         raise BadModel("the rows of its weights do not add up")
@@ -315,17 +319,17 @@ def dense(tensors: Mapping[str, Array], n_rows: int, n_columns: int, prefix: str
 
 
 def check_finite(array: Array) -> None:
-    """Weights must be finite numbers."""
+    """Raise BadModel unless all numbers are finite."""
     if not np.isfinite(array).all():
         raise BadModel("found weights that are no finite numbers")
 
 
-def _gaps(keys: Array) -> Array:
-    """Sorted keys as differences, whose first bytes are mostly zero."""
+def _delta_encode(keys: Array) -> Array:
+    """Return the differences of sorted keys, which compress better."""
     return np.diff(keys.view(np.uint64), prepend=np.uint64(0)).astype("<u8")
 
 
-def _summed(gaps: Array) -> Array:
+def _delta_decode(gaps: Array) -> Array:
     if gaps.dtype != np.dtype("<u8") or (gaps[1:] == 0).any():
         raise BadModel("found a key twice")
     keys = np.cumsum(gaps.astype(np.uint64), dtype=np.uint64)
@@ -335,31 +339,31 @@ def _summed(gaps: Array) -> Array:
 
 
 def pack_learning(training: Training) -> Tensors:
-    """A table in the midst of learning: every row, the running sums and the counters."""
+    """Return the state of training as tensors: all rows, running sums and counters."""
     table = training.table
-    keys, rows = stored_rows(table)
+    keys, rows = keys_and_rows(table)
     matrices = {"v": table.v, "u": table.u}
     if training.squares is not None:
         matrices["squares"] = training.squares
     tensors = {
-        "learning.keys": _gaps(keys),
+        "learning.keys": _delta_encode(keys),
         "learning.ints": table.ints.astype("<i8"),
         "learning.reals": table.reals.astype("<f8"),
         "learning.clock": np.array([training.clock], "<f8"),
     }
     for name, matrix in matrices.items():
         prefix = f"learning.{name}."
-        tensors |= _joined([sparse(matrix[some], prefix) for some in _in_parts(rows)])
+        tensors |= _concatenate([to_sparse(matrix[some], prefix) for some in _batches(rows)])
     return tensors
 
 
 def unpack_learning(
     training: Training, tensors: Mapping[str, Array], n_labels: int, dtype: Any
 ) -> None:
-    """Give a training what ``pack_learning`` took apart."""
-    keys = _summed(tensors["learning.keys"])
-    v = dense(tensors, len(keys), n_labels, "learning.v.")
-    u = dense(tensors, len(keys), n_labels, "learning.u.")
+    """Restore the state of training that ``pack_learning`` stored."""
+    keys = _delta_decode(tensors["learning.keys"])
+    v = to_dense(tensors, len(keys), n_labels, "learning.v.")
+    u = to_dense(tensors, len(keys), n_labels, "learning.u.")
     ints, reals = tensors["learning.ints"].astype(np.int64), tensors["learning.reals"].copy()
     if v.dtype != dtype or u.dtype != dtype or ints.shape != (4,) or reals.shape != (4,):
         raise BadModel("the state of its training is not of the right shape")
@@ -368,7 +372,7 @@ def unpack_learning(
         raise BadModel("the clock of its training is none")
     squares = None
     if "learning.squares.counts" in tensors:
-        squares = dense(tensors, len(keys), n_labels, "learning.squares.").astype(dtype)
+        squares = to_dense(tensors, len(keys), n_labels, "learning.squares.").astype(dtype)
         if (squares < 0.0).any():
             raise BadModel("found squares below zero")
     for array in (v, u, reals, clock, *([] if squares is None else [squares])):
@@ -376,32 +380,34 @@ def unpack_learning(
     if ints[at.GENERATION] < 1 or ints[at.TICKS] < 0 or not 0 <= ints[at.BITS] < 63:
         raise BadModel("the counters of its training are out of range")
     ints[at.ROWS] = len(keys)
-    training.table = table_of(keys, v, u=u)._replace(ints=ints, reals=reals)
+    training.table = make_table(keys, v, u=u)._replace(ints=ints, reals=reals)
     training.squares, training.clock = squares, float(clock[0])
 
 
 # --------------------------------------------------------------------------- parameters
 
 
-def described(thing: Any) -> Any:
-    """A parameter as JSON: queues, updates and strategies by the text that ``parse`` reads."""
-    if thing is None or isinstance(thing, (bool, int, float, str)):
-        return thing
-    if isinstance(thing, Template):
-        return str(thing)
-    if isinstance(thing, Sequence):
-        return [described(each) for each in thing]
-    if isinstance(thing, Mapping):
-        return {"table": [[described(key), described(value)] for key, value in thing.items()]}
-    return {"value": unparse(thing)}
+def parameter_to_json(value: Any) -> Any:
+    """Return a parameter as JSON; queues, updates and strategies as the text of ``unparse``."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, Template):
+        return str(value)
+    if isinstance(value, Sequence):
+        return [parameter_to_json(each) for each in value]
+    if isinstance(value, Mapping):
+        pairs = value.items()
+        return {"table": [[parameter_to_json(part) for part in pair] for pair in pairs]}
+    return {"value": unparse(value)}
 
 
-def restored(description: Any) -> Any:
-    """The parameter that ``described`` described."""
-    if isinstance(description, list):
-        return [restored(each) for each in description]
-    if not isinstance(description, dict):
-        return description
-    if "table" in description:
-        return {restored(key): restored(value) for key, value in description["table"]}
-    return parse(description["value"])
+def parameter_from_json(stored: Any) -> Any:
+    """Return the parameter that ``parameter_to_json`` stored."""
+    if isinstance(stored, list):
+        return [parameter_from_json(each) for each in stored]
+    if not isinstance(stored, dict):
+        return stored
+    if "table" in stored:
+        pairs = stored["table"]
+        return {parameter_from_json(key): parameter_from_json(value) for key, value in pairs}
+    return parse(stored["value"])

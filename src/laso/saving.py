@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from laso.errors import BadModel
-from laso.model_file import Header, Tensors, check_finite, read_file, reading, write_file
+from laso.model_file import Header, Tensors, as_bad_model, check_finite, read_file, write_file
 from laso.problem import shortened
 from laso.queues import MakeQueue
 from laso.values import parse, unparse
@@ -35,7 +35,7 @@ def write_model(path: str | os.PathLike[str], model: Model) -> int:
             "linear weights, without a kernel"
         )
     weights = model.w.weights
-    names = [_plain(name) for name in weights]
+    names = [_name_to_json(name) for name in weights]
     header: Header = {
         "kind": KIND,
         "queue": unparse(model.queue),
@@ -53,7 +53,7 @@ def write_model(path: str | os.PathLike[str], model: Model) -> int:
 def read_model(path: str | os.PathLike[str]) -> tuple[Linear, MakeQueue, int, bool]:
     """Read weights, queue, number of updates and convergence of a model that was written so."""
     header, tensors = read_file(path)
-    with reading(path):
+    with as_bad_model(path):
         if header.get("kind") != KIND:
             raise BadModel(
                 f"found a model for {header.get('task')!r}, expected one of laso.fit: use "
@@ -75,20 +75,20 @@ def _weights(tensors: Tensors) -> dict[Any, float]:
     if values.dtype != np.dtype("<f8") or tensors["names"].dtype != np.uint8:
         raise BadModel("found names or weights of another type")
     check_finite(values)
-    names = json.loads(tensors["names"].tobytes(), parse_constant=_no_number)
+    names = json.loads(tensors["names"].tobytes(), parse_constant=_reject_constant)
     if not isinstance(names, list) or len(names) != len(values):
         raise BadModel("its names and weights are not equally many")
-    weights = dict(zip(map(_restored, names), values.tolist(), strict=True))
+    weights = dict(zip(map(_name_from_json, names), values.tolist(), strict=True))
     if len(weights) != len(values):
         raise BadModel("found a feature name twice")
     return weights
 
 
-def _plain(name: Any) -> Any:
+def _name_to_json(name: Any) -> Any:
     """A feature name as JSON."""
     plain = _as_json(name)
     if plain is not None or name is None:
-        again = _restored(plain)
+        again = _name_from_json(plain)
         if again == name and hash(again) == hash(name):
             return plain
     raise ValueError(
@@ -107,16 +107,16 @@ def _as_json(name: Any) -> Any:
         return int(name)
     if isinstance(name, Real):
         return float(name) if math.isfinite(name) else None
-    return [_plain(part) for part in name] if isinstance(name, tuple) else None
+    return [_name_to_json(part) for part in name] if isinstance(name, tuple) else None
 
 
-def _restored(name: Any) -> Any:
+def _name_from_json(name: Any) -> Any:
     if isinstance(name, list):
-        return tuple(map(_restored, name))
+        return tuple(map(_name_from_json, name))
     if name is None or isinstance(name, (bool, int, float, str)):
         return name
     raise BadModel(f"found the feature name {shortened(name)}")
 
 
-def _no_number(text: str) -> NoReturn:
+def _reject_constant(text: str) -> NoReturn:
     raise BadModel(f"found {text} in a feature name")

@@ -99,6 +99,6 @@ def _in_one_scheme(model: SearchEstimator, gold: list[Any]) -> list[Any]:
     scheme = model.task_.state().get("scheme")
     if scheme is None:
         return gold
-    from laso.features.schemes import converted
+    from laso.features.schemes import convert_tags
 
-    return converted(gold, scheme)
+    return convert_tags(gold, scheme)

@@ -19,8 +19,8 @@ from laso.engine.machine import all_of
 from laso.errors import Unreachable
 from laso.estimators.confidence import ALL, Confidence, Part, softmax
 from laso.estimators.nbest import nbest_paths, path_outputs
-from laso.features.encoder import taken
-from laso.features.schemes import OUTSIDE, chunks_of, marked
+from laso.features.encoder import take_inputs
+from laso.features.schemes import OUTSIDE, chunks_of, split_tag
 
 if TYPE_CHECKING:
     from laso.estimators.prediction import Predictor
@@ -61,10 +61,10 @@ def _of_lattice(
 ) -> list[Confidence]:
     table = model.weights_._replace(v=model.weights_.v / np.float32(temperature))
     steps, ends, scores = engine.decode(dataset, all_of(dataset), table)
-    labels = [marked(label) for label in model.task_.classes]
+    labels = [split_tag(label) for label in model.task_.classes]
     result = []
     for i, output in enumerate(model.task_.decode_all(inputs, steps, ends)):
-        one = taken(dataset, np.array([i]))
+        one = take_inputs(dataset, np.array([i]))
         parts = []
         for chunk in inside(output):
             ways = patterns(labels, chunk, len(output))

@@ -11,7 +11,7 @@ from laso.engine.machine import all_of
 from laso.engine.reference import input_of
 from laso.estimators.serialization import described_parameters
 from laso.estimators.walk import Walk
-from laso.model_file import stored_rows
+from laso.model_file import keys_and_rows
 
 if TYPE_CHECKING:
     from laso.estimators.prediction import Predictor
@@ -24,7 +24,7 @@ def inspected(model: Predictor, *, features: int = 10, data: Any = None) -> dict
     """
     model.require("weights_")
     table = model.weights_
-    keys, rows = stored_rows(table)
+    keys, rows = keys_and_rows(table)
     names = model.task_.feature_names(keys) if not table.ints[at.BITS] else {}
     if data is not None:
         names |= _seen(model, data)

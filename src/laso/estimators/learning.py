@@ -21,8 +21,8 @@ from laso.engine.passes import Plan, Training
 from laso.engine.passes import train as train_passes
 from laso.estimators.class_weights import BALANCED, class_weights
 from laso.estimators.tables import moved, wider
-from laso.features.encoder import taken
-from laso.model_file import packed
+from laso.features.encoder import take_inputs
+from laso.model_file import compact_table
 from laso.tasks.base import Task
 from laso.training import Progress
 from laso.updates import Lbfgs, Likelihood
@@ -107,8 +107,8 @@ def with_held_out(model: SearchEstimator, dataset: Dataset, inputs: Any, gold: A
     n = len(dataset.starts) - 1
     chosen = held_out(n, model.held_out, model.seed)
     return Examples(
-        taken(dataset, np.delete(np.arange(n), chosen)),
-        taken(dataset, np.array(chosen)),
+        take_inputs(dataset, np.delete(np.arange(n), chosen)),
+        take_inputs(dataset, np.array(chosen)),
         model.task_.take(inputs, chosen),
         [gold[i] for i in chosen],
     )
@@ -225,7 +225,7 @@ def train(
     def after(training: Training) -> None:
         if checkpoint is not None and checkpoint.is_due():
             best = plan.kept(training.table) if training.best is None else training.best
-            model.weights_ = packed(best)
+            model.weights_ = compact_table(best)
             report(model, training)
             model.metadata_ = {**model.metadata_, **checkpoint.metadata}
             model.save(checkpoint.path, training=True)
@@ -243,7 +243,7 @@ def train(
     else:
         train_passes(engine, dataset, training, plan, score=scored, progress=progress)
     assert training.best is not None
-    model.weights_ = training.best = packed(training.best)
+    model.weights_ = training.best = compact_table(training.best)
     report(model, training)
     return model
 

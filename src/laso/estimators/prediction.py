@@ -244,15 +244,15 @@ class Predictor(Estimator):
         return learning.size_of(self.weights_)
 
     def save(
-        self, path: str | os.PathLike[str], *, weights: str | None = None, training: bool = False
+        self, path: str | os.PathLike[str], *, precision: str | None = None, training: bool = False
     ) -> int:
         """Write the model to one file, all of it or nothing; return its size in bytes.
 
-        ``weights`` may be "float32", "float16" or "int8" for a smaller file. ``training`` keeps
+        ``precision`` may be "float32", "float16" or "int8" for a smaller file. ``training`` keeps
         what ``resume`` and ``partial_fit`` go on from.
         """
         self.require("weights_")
-        return write_file(path, *serialization.packed_model(self, weights, training))
+        return write_file(path, *serialization.packed_model(self, precision, training))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, task: Task | None = None) -> Self:

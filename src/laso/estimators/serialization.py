@@ -31,19 +31,21 @@ def estimator_types() -> dict[str, type[SearchEstimator]]:
 
 
 def packed_model(
-    model: Predictor, weights: str | None, training: bool
+    model: Predictor, precision: str | None, training: bool
 ) -> tuple[model_file.Header, model_file.Tensors]:
     """Header and tensors of a model; for the options see ``SearchEstimator.save``."""
     if not model.task_.name:
         raise ValueError(f"{type(model.task_).__name__} needs a name, which model files have")
     tensors: dict[str, Array] = {}
     if training:
-        if weights is not None:
-            raise ValueError(f"training goes on from all of a weight, found weights={weights!r}")
+        if precision is not None:
+            raise ValueError(
+                f"training can only resume from unrounded weights, found precision={precision!r}"
+            )
         tensors |= model_file.pack_learning(learning.resumable(model))
-    tensors |= model_file.pack_weights(model.weights_, weights)
+    tensors |= model_file.pack_weights(model.weights_, precision)
     bits = int(model.weights_.ints[at.BITS])
-    keys = None if bits else model_file.stored_rows(model.weights_)[0]
+    keys = None if bits else model_file.keys_and_rows(model.weights_)[0]
     task_header, task_tensors = model.task_.pack(keys)
     tensors |= {f"task.{name}": tensor for name, tensor in task_tensors.items()}
     header = {
@@ -84,13 +86,13 @@ def described_parameters(model: Predictor) -> dict[str, Any]:
         parameters["dtype"] = str(model.dtype)
     if "task" in parameters:
         parameters["task"] = None
-    return {name: model_file.described(value) for name, value in parameters.items()}
+    return {name: model_file.parameter_to_json(value) for name, value in parameters.items()}
 
 
 def load(path: str | os.PathLike[str], task: Task | None = None) -> SearchEstimator:
     """The model of a file, whatever its task; a model of an own task needs ``task``."""
     header, tensors = model_file.read_file(path)
-    with model_file.reading(path):
+    with model_file.as_bad_model(path):
         return restored_model(header, tensors, task)
 
 
@@ -159,7 +161,9 @@ def _estimator(header: model_file.Header, task: Task | None) -> SearchEstimator:
         )
     if task is not None and task.name != name:
         raise BadModel(f"found a model for the task {str(name)[:60]!r}, expected {task.name!r}")
-    parameters = {key: model_file.restored(value) for key, value in header["parameters"].items()}
+    parameters = {
+        key: model_file.parameter_from_json(value) for key, value in header["parameters"].items()
+    }
     if set(parameters) != set(cls.parameter_names()):
         raise BadModel(f"its parameters are not those of a {cls.__name__}")
     if "task" in parameters:

@@ -9,7 +9,7 @@ import numpy as np
 
 from laso.engine import layout as at
 from laso.engine.layout import Array, WeightTable
-from laso.model_file import stored_rows, table_of
+from laso.model_file import keys_and_rows, make_table
 
 
 def wider(table: WeightTable, places: Sequence[int], n: int) -> WeightTable:
@@ -36,20 +36,20 @@ def with_bias(table: WeightTable, constants: list[int], amounts: Array) -> Weigh
         )
     bits = int(table.ints[at.BITS])
     mask = (1 << bits) - 1 if bits else -1
-    keys, rows = stored_rows(table)
+    keys, rows = keys_and_rows(table)
     wanted = np.array(sorted({key & mask for key in constants}), np.int64)
     missing = np.setdiff1d(wanted, keys)
     v = np.concatenate([table.v[rows], np.zeros((len(missing), table.v.shape[1]), table.v.dtype)])
     keys = np.concatenate([keys, missing])
     v[np.isin(keys, wanted)] += amounts.astype(v.dtype)
-    return table_of(keys, v, bits=bits)
+    return make_table(keys, v, bits=bits)
 
 
 def mean(tables: Sequence[WeightTable]) -> WeightTable:
     """A table that only scores, with the mean of weights; what a table does not have is zero."""
-    stored = [stored_rows(table) for table in tables]
+    stored = [keys_and_rows(table) for table in tables]
     keys: Array = reduce(np.union1d, [keys.view(np.uint64) for keys, _ in stored])
     v = np.zeros((len(keys), tables[0].v.shape[1]), tables[0].v.dtype)
     for table, (own, rows) in zip(tables, stored, strict=True):
         v[np.searchsorted(keys, own.view(np.uint64))] += table.v[rows] / len(tables)
-    return table_of(keys.view(np.int64), v, bits=int(tables[0].ints[at.BITS]))
+    return make_table(keys.view(np.int64), v, bits=int(tables[0].ints[at.BITS]))

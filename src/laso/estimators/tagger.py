@@ -11,7 +11,7 @@ import numpy as np
 from laso.engine.machine import all_of
 from laso.estimators.search import SearchEstimator, SearchParameters
 from laso.features.templates import LABEL, Template
-from laso.model_file import stored_rows
+from laso.model_file import keys_and_rows
 from laso.tasks.base import Task
 from laso.tasks.tagging.task import FollowTable, TaggingTask
 
@@ -111,7 +111,7 @@ class Tagger(SearchEstimator):
 
     def _named_weights(self) -> Iterator[tuple[str, str, float]]:
         self.require("weights_")
-        keys, rows = stored_rows(self.weights_)
+        keys, rows = keys_and_rows(self.weights_)
         names = self.task_.feature_names(keys)
         for key, row in zip(keys.tolist(), rows.tolist(), strict=True):
             if key in names:

@@ -13,7 +13,7 @@ from laso.engine.options import is_exact
 from laso.engine.origins import numbers_of, recorded
 from laso.engine.problem import CompiledProblem
 from laso.engine.reference import Operator, Reference, State, exact_queue
-from laso.model_file import stored_rows
+from laso.model_file import keys_and_rows
 from laso.queues import MakeQueue
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Walk(Reference):
         self.model, self.task = model, model.task_
         self.reference = Reference(problem, table.v.shape[1])
         self.mask = (1 << int(table.ints[at.BITS])) - 1 if table.ints[at.BITS] else -1
-        keys, rows = stored_rows(table)
+        keys, rows = keys_and_rows(table)
         self._rows = dict(zip(keys.tolist(), rows.tolist(), strict=True))
         self._scores: dict[Any, Array | None] = {}
 

@@ -1,8 +1,8 @@
 """Base features: functions of one column value, computed once for each distinct value.
 
-A base feature turns a string into a string. In a template it follows its column after a dot, as in
-``w.lower[0]``; several follow one another, as in ``w.lower.suffix3[0]``. Those that look a word up
-in a list (``stem``, ``cluster6``, ``list("names")`` ...) are in lists.py.
+A base feature maps a string to a string. In a template it follows its column after a dot, as in
+``w.lower[0]``, and base features can be chained, as in ``w.lower.suffix3[0]``. Stems, clusters and
+word lists (``stem``, ``cluster6``, ``list("names")`` ...) are in lists.py.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LONGEST_AFFIX = 9
 
 
 class _Characters(dict[int, str]):
-    """What stands for each character, found once and remembered; for ``str.translate``."""
+    """A table for ``str.translate`` that computes each entry when it is first needed."""
 
     def __init__(self, of: Callable[[str], str]):
         self._of = of
@@ -45,17 +45,17 @@ _RUNS = re.compile(r"(.)\1+", re.DOTALL)
 
 
 def shape(value: str) -> str:
-    """The case pattern: ``McCoy-7`` is ``XxXxx-0``; letters without case are ``a``."""
+    """Return the case pattern: ``McCoy-7`` is ``XxXxx-0``; letters without case are ``a``."""
     return value.translate(_CASES)
 
 
 def short_shape(value: str) -> str:
-    """The case pattern with runs made one: ``McCoy-77`` is ``XxXx-0``."""
+    """Return the case pattern with repeated characters merged: ``McCoy-77`` is ``XxXx-0``."""
     return _RUNS.sub(r"\1", shape(value))
 
 
 def digits(value: str) -> str:
-    """Every digit as 0: ``1,234`` is ``0,000``."""
+    """Replace every digit by 0: ``1,234`` is ``0,000``."""
     return value.translate(_DIGITS)
 
 
@@ -79,7 +79,7 @@ PLAIN: dict[str, Base] = {
     "hasdigit": _flag(lambda value: any(map(str.isdigit, value))),
     "hashyphen": _flag(lambda value: "-" in value),
 }
-# Made when they are asked for, since they need packages or files.
+# Functions that return base features: packages or files are read on first use.
 LISTED: dict[str, Callable[[], Base]] = {
     "stem": lists.stemmer,
     "ending": lambda: _ending(lists.stemmer()),
@@ -88,7 +88,7 @@ LISTED: dict[str, Callable[[], Base]] = {
 AFFIX = re.compile(f"(prefix|suffix)([1-{LONGEST_AFFIX}])")
 CLUSTER = re.compile(r"cluster([1-9]|1\d|20)")
 WITH_PATTERN = ("test", "match")
-WITH_TEXT = (*WITH_PATTERN, "list")
+WITH_ARGUMENT = (*WITH_PATTERN, "list")
 
 EXPECTED = (
     f"one of {', '.join((*PLAIN, *LISTED))}, prefix1 to prefix{LONGEST_AFFIX}, "
@@ -98,7 +98,7 @@ EXPECTED = (
 
 
 def _ending(stem: Base) -> Base:
-    """What a stem leaves of its word: of ``runs`` that is ``s``."""
+    """Return a base feature for the ending, the part of a word after its stem: s of runs."""
 
     def ending(value: str) -> str:
         same = 0
@@ -112,14 +112,14 @@ def _ending(stem: Base) -> Base:
 
 
 def is_base(name: str) -> bool:
-    """Is there a base feature of this name (that takes no text)?"""
+    """Return whether a base feature without an argument has this name."""
     listed = name in PLAIN or name in LISTED
     return listed or any(kind.fullmatch(name) for kind in (AFFIX, CLUSTER))
 
 
 @cache
 def base_function(name: str) -> Base:
-    """The function of a base feature as templates spell it, such as ``suffix3``."""
+    """Return the function of a base feature, named as in templates, such as ``suffix3``."""
     if name in PLAIN:
         return PLAIN[name]
     affix = AFFIX.fullmatch(name)
@@ -131,13 +131,13 @@ def base_function(name: str) -> Base:
         return lists.cluster(int(cluster[1]))
     if name in LISTED:
         return LISTED[name]()
-    for kind in WITH_TEXT:
+    for kind in WITH_ARGUMENT:
         if name.startswith(kind + '("') and name.endswith('")'):
-            return _with_text(kind, name[len(kind) + 2 : -2])
+            return _with_argument(kind, name[len(kind) + 2 : -2])
     raise ValueError(f"found the base feature {name!r}, expected {EXPECTED}")
 
 
-def _with_text(kind: str, text: str) -> Base:
+def _with_argument(kind: str, text: str) -> Base:
     if kind == "list":
         return _flag(lists.membership(text))
     search = re.compile(text).search
@@ -145,14 +145,14 @@ def _with_text(kind: str, text: str) -> Base:
         return _flag(lambda value: search(value) is not None)
 
     def matched(value: str) -> str:
-        found = search(value)
-        return found[0] if found else ""
+        match = search(value)
+        return match[0] if match else ""
 
     return matched
 
 
-def computed(bases: Sequence[str], values: Sequence[str]) -> Sequence[str]:
-    """The base features named, one after another, of all values."""
+def apply_bases(bases: Sequence[str], values: Sequence[str]) -> Sequence[str]:
+    """Apply base features to all values, one after another."""
     for name in bases:
         values = list(map(base_function(name), values))
     return values

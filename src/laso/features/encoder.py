@@ -1,7 +1,8 @@
 """Columns and feature lists of tokens as arrays of integers.
 
-The values of a column become integers by one dictionary for each column; base features are computed
-once for each distinct value. A value that training never saw gets a number that no weight has seen.
+Each column has a dictionary from its values to integers; base features are computed once for each
+distinct value. A value that did not occur in training gets the number ``UNKNOWN``, whose features
+have no weights.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from laso.data.table import Column, Columns, Data, Factor, Features, position
 from laso.engine.layout import Array, Dataset
 from laso.errors import BadData, BadTemplate, listed, quoted
-from laso.features.base import computed
+from laso.features.base import apply_bases
 from laso.features.inputs import string_keys
 from laso.features.templates import LABEL, Atom, Template
 from laso.features.windows import UNKNOWN
@@ -28,47 +29,47 @@ MOST_FEATURES = 2**31 - 1  # items are 32 bits wide
 
 @dataclass
 class View:
-    """A column of items: base features of an input column, as numbers."""
+    """The numbers of one chain of base features of an input column: a column of the items."""
 
     column: int
     bases: tuple[str, ...]
     ids: dict[str, int] = field(default_factory=dict)
-    of_value: Array = field(default_factory=lambda: np.zeros(0, np.int32))  # for each known value
+    of_value: Array = field(default_factory=lambda: np.zeros(0, np.int32))  # number of each value
 
     def grow(self, values: Sequence[str]) -> None:
         """Number the base features of new values of the column."""
         ids = self.ids
-        new = [ids.setdefault(v, len(ids)) for v in computed(self.bases, values)]
+        new = [ids.setdefault(v, len(ids)) for v in apply_bases(self.bases, values)]
         self.of_value = np.concatenate([self.of_value, np.array(new, np.int32)])
 
     def encode(self, codes: Array, unknown: Sequence[str]) -> Array:
-        """The numbers for codes of values, of which those beyond the known are ``unknown``."""
+        """Return the numbers for value codes; codes beyond the known values index ``unknown``."""
         numbers = self.of_value
         if unknown:
-            others = [self.ids.get(v, UNKNOWN) for v in computed(self.bases, unknown)]
+            others = [self.ids.get(v, UNKNOWN) for v in apply_bases(self.bases, unknown)]
             numbers = np.concatenate([numbers, np.array(others, np.int32)])
         return np.asarray(numbers[codes])
 
     def checksum(self) -> int:
-        """Changes with the base features of the values known."""
+        """Return a checksum of the base features of all known values."""
         names = zlib.crc32("\0".join(self.ids).encode("utf-8", "surrogatepass"))
         return zlib.crc32(self.of_value.astype("<i4").tobytes(), names)
 
 
 @dataclass
 class ColumnEncoder:
-    """Numbers the columns of sentences: the dictionaries that training filled.
+    """Encodes the columns of sentences by dictionaries that training fills.
 
-    The encoder of a task is a subclass, which adds the problem's constants and outputs.
+    The encoder of a task is a subclass, which adds the problem's constants and the gold outputs.
     """
 
     templates: tuple[Template, ...]
-    names: tuple[str, ...]  # of the columns; none if tokens have features of their own
+    names: tuple[str, ...]  # of the columns; empty if tokens have feature lists
     labels: tuple[str, ...]
     width: int = -1  # of matrices
     vocabularies: dict[int, dict[str, int]] = field(default_factory=dict)
     views: dict[tuple[int, tuple[str, ...]], View] = field(default_factory=dict)
-    attributes: dict[int, str] = field(default_factory=dict)  # features of tokens, by key
+    attributes: dict[int, str] = field(default_factory=dict)  # names of listed features, by key
     _specs: dict[Any, Array] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
@@ -81,7 +82,7 @@ class ColumnEncoder:
                     self.views.setdefault((column, atom.bases), View(column, atom.bases))
 
     def _is_input(self, atom: Atom) -> bool:
-        """Is it about a column of the input?"""
+        """Return whether the atom refers to an input column."""
         return atom.is_column
 
     def _check_template(self, template: Template) -> None:
@@ -108,7 +109,7 @@ class ColumnEncoder:
         )
 
     def grow(self, data: Data) -> None:
-        """Learn the values of the columns."""
+        """Add the values of the columns to the dictionaries."""
         if isinstance(data, Features):
             self.learn_attributes(data.names)
             return
@@ -116,18 +117,18 @@ class ColumnEncoder:
         for column, known in self.vocabularies.items():
             self.learn_values(column, _new_values(data.columns[column], known, data.lengths))
 
-    def taught_by(self, other: ColumnEncoder) -> None:
-        """Learn all values and features that another knows, by the same numbers."""
+    def copy_vocabulary_from(self, other: ColumnEncoder) -> None:
+        """Copy the values and feature names of another encoder, with the same numbers."""
         for column, values in other.vocabularies.items():
             self.learn_values(column, list(values))
         self.attributes |= other.attributes
 
     def learn_attributes(self, names: Sequence[str]) -> None:
-        """Remember what features of tokens are called."""
+        """Store the names of the features in feature lists."""
         self.attributes |= zip(string_keys(names).tolist(), names, strict=True)
 
     def learn_values(self, column: int, values: Sequence[str]) -> None:
-        """Number new values of a column and their base features, in their order."""
+        """Number new values of a column, in their order, and their base features."""
         known = self.vocabularies[column]
         for value in values:
             known[value] = len(known)
@@ -136,7 +137,7 @@ class ColumnEncoder:
                 view.grow(values)
 
     def dataset(self, data: Data, gold: Any = None) -> Dataset:
-        """The arrays for the engine, with the gold outputs in the form that the task gives them."""
+        """Return the arrays for the engine; ``gold`` has the form that the task defines."""
         raise NotImplementedError
 
     def shift_pool(self, items: Array, offset: int) -> Array:
@@ -144,32 +145,32 @@ class ColumnEncoder:
         return items
 
     def spec_for(self, longest: int, most: int | None) -> Array:
-        """The problem's constants for sentences of at most ``longest`` tokens.
+        """Return the problem's constants for sentences of at most ``longest`` tokens.
 
-        ``most`` is the largest number of features that a token has of its own; None: none.
+        ``most`` is the length of the longest feature list of a token; None: there are no lists.
         """
         raise NotImplementedError
 
     def labels_of(self, column: str) -> Sequence[str]:
-        """The labels that a template names by this column; none if it is one of the input."""
+        """Return the labels that a template column stands for; empty for an input column."""
         return self.labels if column == LABEL else ()
 
-    def keyed_templates(self) -> dict[int, Template]:
-        """The templates by the keys that their features begin with, atoms as they are mixed."""
+    def templates_by_key(self) -> dict[int, Template]:
+        """Return the templates by their root keys, with the atoms in the order of hashing."""
         keys = string_keys([template.identity for template in self.templates]).tolist()
         return dict(zip(reversed(keys), reversed(self.templates), strict=True))
 
-    def mixed_last(self, template: Template) -> list[Array]:
-        """The values that are mixed into keys after those of the atoms."""
+    def trailing_values(self, template: Template) -> list[Array]:
+        """Return the possible values that are hashed into the feature key after the atoms."""
         return []
 
     def _column_items(self, data: Columns, n: int) -> Array:
-        # An engine whose items have no columns could not tell how many there are.
+        # At least one column: the engine reads the number of items off the array's shape.
         items = np.zeros((n, max(1, len(self.views))), np.int32)
         if n:
             self._check_columns(data)
             coded = {
-                column: _coded(data.columns[column], known, data.lengths)
+                column: _encode_column(data.columns[column], known, data.lengths)
                 for column, known in self.vocabularies.items()
             }
             for i, view in enumerate(self.views.values()):
@@ -199,8 +200,10 @@ def _check_strings(values: Iterable[Any], column: Sequence[Any], lengths: Array)
             )
 
 
-def _coded(column: Column, known: Mapping[str, int], lengths: Array) -> tuple[Array, list[str]]:
-    """Numbers for a column: those of known values, then those of unknown ones, which it lists."""
+def _encode_column(
+    column: Column, known: Mapping[str, int], lengths: Array
+) -> tuple[Array, list[str]]:
+    """Return the codes of a column and its unknown values, whose codes follow the known ones."""
     n = len(known)
     if isinstance(column, Factor):
         numbers = [known.get(value, -1) for value in column.values]
@@ -217,7 +220,7 @@ def _coded(column: Column, known: Mapping[str, int], lengths: Array) -> tuple[Ar
 
 
 def distinct_labels(column: Column, lengths: Array) -> list[str]:
-    """The labels that occur, sorted; None stands for an unknown one."""
+    """Return the labels that occur, sorted, without None (unknown)."""
     if isinstance(column, Factor):
         return sorted(column.values)
     labels = [label for label in dict.fromkeys(column) if label is not None]
@@ -231,7 +234,7 @@ def distinct_labels(column: Column, lengths: Array) -> list[str]:
 
 
 def label_numbers(column: Column, labels: Sequence[str], lengths: Array) -> Array:
-    """The labels of all tokens as numbers, -1 for None."""
+    """Return the labels of all tokens as numbers, -1 for None (unknown)."""
     number: dict[Any, int] = {label: i for i, label in enumerate(labels)}
     number[None] = -1
     if isinstance(column, Factor):
@@ -250,8 +253,8 @@ def label_numbers(column: Column, labels: Sequence[str], lengths: Array) -> Arra
     return codes
 
 
-def taken(dataset: Dataset, chosen: Array) -> Dataset:
-    """The dataset of some of the inputs."""
+def take_inputs(dataset: Dataset, chosen: Array) -> Dataset:
+    """Return the dataset of the chosen inputs."""
     rows, starts = _rows(dataset.starts, chosen)
     output_rows, output_starts = rows[:0], dataset.output_starts
     if len(output_starts) == len(dataset.starts):  # else there are none
@@ -265,19 +268,19 @@ def taken(dataset: Dataset, chosen: Array) -> Dataset:
 
 
 def _rows(starts: Array, chosen: Array) -> tuple[Array, Array]:
-    """The rows of some of the parts that begin at ``starts``, and where they begin then."""
+    """Return the rows of the chosen ranges that begin at ``starts``, and their new starts."""
     lengths = np.diff(starts)[chosen]
     new = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     return np.repeat(starts[chosen] - new[:-1], lengths) + np.arange(new[-1]), new
 
 
-def packed_strings(strings: Sequence[str]) -> Array:
-    """Strings as bytes, for a model file."""
+def pack_strings(strings: Sequence[str]) -> Array:
+    """Return strings as an array of bytes, for a model file."""
     return np.frombuffer(json.dumps(strings, separators=(",", ":")).encode("ascii"), np.uint8)
 
 
-def unpacked_strings(stored: Array) -> list[str]:
-    """What ``packed_strings`` packed."""
+def unpack_strings(stored: Array) -> list[str]:
+    """Return the strings that ``pack_strings`` packed."""
     strings = json.loads(stored.tobytes().decode("ascii"))
     if not isinstance(strings, list) or not set(map(type, strings)) <= {str}:
         raise ValueError("found something else than a list of strings")

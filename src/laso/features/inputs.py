@@ -1,10 +1,10 @@
-"""From the Python objects that users pass to columns or feature lists.
+"""The inputs that users pass, converted to columns or feature lists.
 
 A sentence is a list of tokens, and a token is one of
 
     a string                             one column, the word
     a tuple of strings                   several columns
-    a dict, or a list or set of strings  features of its own, as python-crfsuite takes them
+    a dict, or a list or set of strings  a feature list, in the formats of python-crfsuite
     a row of a matrix                    the sentence is a 2-D array or a SciPy sparse matrix
 
 No Python code runs per token: look-ups run in ``map``, everything else in NumPy.
@@ -25,33 +25,33 @@ from laso.data.reading import read_table
 from laso.data.table import Array, Columns, Data, Features, columns_of, position
 from laso.errors import BadData, BadFeature, quoted
 
-# --------------------------------------------------------------------------- keys of strings
+# --------------------------------------------------------------------------- feature keys
 
 _K1, _K2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 _S1, _S2 = np.uint64(32), np.uint64(29)
 _TAILS = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)
 
 
-def mixed(a: Array, b: Array) -> Array:
-    """Apply ``laso.engine.hashing.mix`` to arrays of uint64."""
+def mix_arrays(a: Array, b: Array) -> Array:
+    """Apply the feature hash ``laso.engine.hashing.mix`` to arrays of uint64, elementwise."""
     z = a ^ (b * _K1)
     z = (z ^ (z >> _S1)) * _K2
     return np.asarray(z ^ (z >> _S2))
 
 
 def string_keys(strings: Sequence[str]) -> Array:
-    """Hash each string to a 64-bit key: its length, then its UTF-8 bytes, eight at a time."""
+    """Hash strings to 64-bit feature keys: the length, then the UTF-8 bytes, eight at a time."""
     encoded = list(map(str.encode, strings, repeat("utf-8"), repeat("surrogatepass")))
     lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
     buffer = b"".join(encoded) + bytes(8)
     words = np.ndarray((len(buffer) - 7,), "<u8", buffer, strides=(1,))
     starts = np.cumsum(lengths) - lengths
-    keys = mixed(np.zeros(len(encoded), np.uint64), lengths.astype(np.uint64))
+    keys = mix_arrays(np.zeros(len(encoded), np.uint64), lengths.astype(np.uint64))
     left = np.flatnonzero(lengths > 0)
     at = 0
     while len(left):
         tails = _TAILS[np.minimum(lengths[left] - at, 8)]
-        keys[left] = mixed(keys[left], words[starts[left] + at].astype(np.uint64) & tails)
+        keys[left] = mix_arrays(keys[left], words[starts[left] + at].astype(np.uint64) & tails)
         at += 8
         left = left[lengths[left] > at]
     return keys.view(np.int64)
@@ -192,8 +192,8 @@ def _from_dicts(tokens: list[dict[str, Any]], lengths: Array) -> Features:
         return _from_nested(tokens, lengths)
     codes = np.fromiter(map(number.__getitem__, pairs), np.int64, len(pairs))
     names = [feature[0] for feature in flat if feature]
-    weights = np.array([feature[1] for feature in flat if feature], np.float32)
-    data = _weighted(lengths, counts, _keys_of(names)[codes], weights[codes])
+    values = np.array([feature[1] for feature in flat if feature], np.float32)
+    data = _without_zeros(lengths, counts, _keys_of(names)[codes], values[codes])
     return replace(data, names=list(dict.fromkeys(names)))
 
 
@@ -204,24 +204,24 @@ def _one_feature(name: Any, value: Any) -> tuple[str, float] | None:
     if isinstance(value, str):
         return f"{name}:{value}", 1.0
     if isinstance(value, (Real, np.bool_)):
-        weight = float(value)
-        return (name, weight) if np.isfinite(weight) else None
+        real = float(value)
+        return (name, real) if np.isfinite(real) else None
     return None
 
 
 def _from_nested(tokens: list[dict[str, Any]], lengths: Array) -> Features:
     """Convert one feature at a time: nested values are allowed, and errors have positions."""
     names: list[str] = []
-    weights: list[float] = []
+    reals: list[float] = []
     counts = []
     for i, token in enumerate(tokens):
         before = len(names)
-        for name, weight in _nested(token, "", lengths, i):
+        for name, real in _nested(token, "", lengths, i):
             names.append(name)
-            weights.append(weight)
+            reals.append(real)
         counts.append(len(names) - before)
-    values = np.array(weights, np.float32)
-    data = _weighted(lengths, np.array(counts, np.int64), _keys_of(names), values)
+    values = np.array(reals, np.float32)
+    data = _without_zeros(lengths, np.array(counts, np.int64), _keys_of(names), values)
     return replace(data, names=list(dict.fromkeys(names)))
 
 
@@ -249,15 +249,15 @@ def _nested(value: Any, prefix: str, lengths: Array, i: int) -> Iterable[tuple[s
         yield feature
 
 
-def _weighted(lengths: Array, counts: Array, keys: Array, weights: Array) -> Features:
+def _without_zeros(lengths: Array, counts: Array, keys: Array, values: Array) -> Features:
     """Return features with values; features of value 0 are removed."""
-    kept = weights != 0
+    kept = values != 0
     if not kept.all():
         before = np.concatenate([[0], np.cumsum(kept)])
         ends = np.cumsum(counts)
         counts = before[ends] - before[ends - counts]
-        keys, weights = keys[kept], weights[kept]
-    return Features(lengths, counts, keys, None if (weights == 1).all() else weights)
+        keys, values = keys[kept], values[kept]
+    return Features(lengths, counts, keys, None if (values == 1).all() else values)
 
 
 def _from_matrices(sentences: list[Any]) -> Features:
@@ -284,16 +284,16 @@ def _from_matrices(sentences: list[Any]) -> Features:
             raise BadFeature("found NaN or infinity, expected finite numbers", sentence=number)
     numbers = np.concatenate([np.zeros(0, np.int64), *columns]).astype(np.uint64)
     base = string_keys(["matrix"]).view(np.uint64)
-    data = _weighted(
+    data = _without_zeros(
         lengths,
         np.concatenate([np.zeros(0, np.int64), *counts]).astype(np.int64),
-        mixed(np.repeat(base, len(numbers)), numbers).view(np.int64),
+        mix_arrays(np.repeat(base, len(numbers)), numbers).view(np.int64),
         np.concatenate([np.zeros(0, np.float32), *values]).astype(np.float32),
     )
     return Features(data.lengths, data.counts, data.keys, data.values, width)
 
 
-def labels_of(y: Any, lengths: Array) -> Sequence[Any]:
+def read_labels(y: Any, lengths: Array) -> Sequence[Any]:
     """Concatenate the labels of all sentences; each must have one label per token."""
     sentences = y if isinstance(y, list) else _listed(y)
     if len(sentences) != len(lengths):

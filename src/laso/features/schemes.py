@@ -1,13 +1,13 @@
 """Chunks as tags of words: BIO, IOB1 and IOBES, read as ``conlleval`` reads them.
 
-    BIO    B-x begins a chunk, I-x is inside one
-    IOB1   I-x is in a chunk; B-x begins one only where it follows another of the same type
-    IOBES  S-x is a chunk of one word; else B-x begins, I-x is inside, E-x ends one
+    BIO    B-x begins a chunk, I-x continues it
+    IOB1   I-x is in a chunk; B-x begins a chunk only directly after another of the same type
+    IOBES  S-x is a chunk of one word; otherwise B-x begins, I-x continues and E-x ends a chunk
 
-Any of them, and mixtures, can be read: a chunk begins at B or S, after E or S, and at I or E whose
-type is not that of the tag before. Plain B, I ... are of the type "".
+The reader accepts all three and any combination: a chunk begins at B or S, after E or S, and at I
+or E whose type differs from that of the tag before. Plain B, I ... have the type "".
 
-A tag that is not known is None. Then it may be open whether a chunk begins at a word.
+An unknown tag is None. It may then be undecided whether a chunk begins at a word.
 """
 
 from __future__ import annotations
@@ -24,35 +24,35 @@ from laso.errors import BadData, quoted
 SCHEMES = ("BIO", "IOB1", "IOBES")
 OUTSIDE = "O"
 _MARKS = "OBIES"
-NEVER, MAYBE, SURELY = range(3)  # does a chunk begin at a word?
+NEVER, MAYBE, SURELY = range(3)  # whether a chunk begins at a word
 _O, _B, _I, _E, _S = range(5)
 
 
 class Spans(NamedTuple):
-    """The chunks of sentences end to end; each word outside counts as one too.
+    """The chunks of all sentences, in order; every word outside is a chunk of its own.
 
-    Where tags are not known, they are the shortest that there can be.
+    Where tags are unknown, the chunks are the shortest possible.
     """
 
-    starts: Array  # where each begins, among all tokens
+    starts: Array  # the first token of each chunk
     lengths: Array
-    types: Array  # their numbers in names, -1 where no tag is known
-    names: tuple[str, ...]  # sorted; OUTSIDE among them, if it occurs
+    types: Array  # indices into names, -1 where all tags are unknown
+    names: tuple[str, ...]  # sorted; includes OUTSIDE if it occurs
 
     def limit(self) -> int:
-        """The length of the longest."""
+        """Return the length of the longest chunk."""
         return int(self.lengths.max(initial=1))
 
     def longest(self) -> dict[str, int]:
-        """The length of the longest of each type."""
+        """Return the length of the longest chunk of each type."""
         of = [self.lengths[self.types == i] for i in range(len(self.names))]
         return {name: int(some.max()) for name, some in zip(self.names, of, strict=True)}
 
 
 def read_tags(column: Column, lengths: Array) -> tuple[Spans, str]:
-    """The chunks of tagged sentences, and the scheme that the tags are in."""
+    """Return the chunks of tagged sentences, and the scheme of the tags."""
     factor = column if isinstance(column, Factor) else Factor(*numbered(column))
-    parsed = [_parsed(tag, factor, lengths) for tag in factor.values]
+    parsed = [_parse_tag(tag, factor, lengths) for tag in factor.values]
     names = tuple(sorted({kind for _, kind in parsed}))
     marks = np.array([mark for mark, _ in parsed], np.int64)[factor.codes]
     types = np.array([names.index(kind) for _, kind in parsed], np.int64)[factor.codes]
@@ -67,18 +67,20 @@ def read_tags(column: Column, lengths: Array) -> tuple[Spans, str]:
     return spans, _scheme(marks, begins, after_same)
 
 
-class Words(NamedTuple):
-    """What is known of each word in sentences of which not all tags are known."""
+class PartialTags(NamedTuple):
+    """What partially tagged sentences say about each word."""
 
-    begins: Array  # NEVER, MAYBE or SURELY a chunk
+    begins: Array  # whether a chunk begins: NEVER, MAYBE or SURELY
     types: Array  # as in Spans
 
 
-def read_partly(column: Sequence[str | None], lengths: Array) -> tuple[Spans, Words, str]:
-    """The same where some tags are None, with what is known of each word."""
+def read_partial_tags(
+    column: Sequence[str | None], lengths: Array
+) -> tuple[Spans, PartialTags, str]:
+    """Return the chunks, what is known about each word, and the scheme; some tags are None."""
     known = np.array([tag is not None for tag in column], bool)
     factor = Factor(*numbered([OUTSIDE if tag is None else tag for tag in column]))
-    parsed = [_parsed(tag, factor, lengths) for tag in factor.values]
+    parsed = [_parse_tag(tag, factor, lengths) for tag in factor.values]
     names = tuple(sorted({parsed[code][1] for code in np.unique(factor.codes[known]).tolist()}))
     numbers = [names.index(kind) if kind in names else -1 for _, kind in parsed]
     marks = np.array([mark for mark, _ in parsed], np.int64)[factor.codes]
@@ -98,7 +100,7 @@ def read_partly(column: Sequence[str | None], lengths: Array) -> tuple[Spans, Wo
         goes_on = ~known & was_known & np.isin(before, (_B, _I))
         begins[goes_on], types[goes_on] = NEVER, np.roll(types, 1)[goes_on]
     starts = np.flatnonzero(begins != NEVER)
-    spans = Spans(starts, np.diff(starts, append=len(types)), _of_spans(types, starts), names)
+    spans = Spans(starts, np.diff(starts, append=len(types)), _span_types(types, starts), names)
     torn = (begins == NEVER) & (np.roll(types, 1) != types) & (np.roll(types, 1) >= 0)
     if torn.any():
         i = int(np.argmax(torn))
@@ -107,11 +109,11 @@ def read_partly(column: Sequence[str | None], lengths: Array) -> tuple[Spans, Wo
             f"{quoted(names[types[i - 1]])}",
             **position(lengths, i),
         )
-    return spans, Words(begins, types), scheme
+    return spans, PartialTags(begins, types), scheme
 
 
-def _of_spans(types: Array, starts: Array) -> Array:
-    """The types of spans: that of any word will do, the others are the same or not known."""
+def _span_types(types: Array, starts: Array) -> Array:
+    """Return the types of spans: the largest of each, since all others are equal or -1."""
     return np.maximum.reduceat(types, starts) if len(starts) else types
 
 
@@ -122,8 +124,8 @@ def _scheme(marks: Array, begins: Array, after_same: Array) -> str:
     return "IOB1" if lone.any() and not ((marks == _B) & ~after_same).any() else "BIO"
 
 
-def marked(tag: str) -> tuple[str, str]:
-    """Mark and type of a tag; the mark is empty if it is none."""
+def split_tag(tag: str) -> tuple[str, str]:
+    """Return mark and type of a tag; both are empty if the tag is malformed."""
     if tag == OUTSIDE:
         return OUTSIDE, OUTSIDE
     mark, hyphen, kind = tag.partition("-") if isinstance(tag, str) else ("", "", "")
@@ -132,15 +134,15 @@ def marked(tag: str) -> tuple[str, str]:
 
 
 def chunks_of(tags: Sequence[str]) -> list[tuple[str, int, int]]:
-    """The chunks (type, start, end) and the words outside of a sentence, in order."""
+    """Return the chunks of a sentence as (type, start, end), in order, words outside included."""
     spans, _ = read_tags(tags, np.array([len(tags)]))
     bounds = pairwise([*spans.starts.tolist(), len(tags)])
     names = (spans.names[i] for i in spans.types)
     return [(name, a, b) for name, (a, b) in zip(names, bounds, strict=True)]
 
 
-def _parsed(tag: str, column: Factor, lengths: Array) -> tuple[int, str]:
-    mark, kind = marked(tag)
+def _parse_tag(tag: str, column: Factor, lengths: Array) -> tuple[int, str]:
+    mark, kind = split_tag(tag)
     if not mark:
         token = int(np.argmax(column.codes == column.values.index(tag)))
         raise BadData(
@@ -152,7 +154,7 @@ def _parsed(tag: str, column: Factor, lengths: Array) -> tuple[int, str]:
 
 
 def write_tags(spans: Spans, scheme: str, lengths: Array) -> list[list[str]]:
-    """The tags of sentences in a scheme."""
+    """Return the tags of each sentence in a scheme."""
     n = int(spans.lengths.sum())
     of_span = np.repeat(np.arange(len(spans.starts)), spans.lengths)
     types = spans.types[of_span]
@@ -175,8 +177,21 @@ def write_tags(spans: Spans, scheme: str, lengths: Array) -> list[list[str]]:
     return [tags[a:b] for a, b in pairwise([0, *ends.tolist()])]
 
 
-def converted(sentences: Sequence[Sequence[str]], scheme: str) -> list[list[str]]:
-    """Tagged sentences in another scheme."""
+def convert_tags(sentences: Sequence[Sequence[str]], scheme: str) -> list[list[str]]:
+    """Convert tagged sentences to a scheme.
+
+    Parameters
+    ----------
+    sentences : sequence of sequences of str
+        The tags of each sentence, in any of the schemes.
+    scheme : {"BIO", "IOB1", "IOBES"}
+        The scheme of the result.
+
+    Returns
+    -------
+    list of list of str
+        The same chunks in the scheme.
+    """
     lengths = np.array([len(tags) for tags in sentences], np.int64)
     spans, _ = read_tags([tag for tags in sentences for tag in tags], lengths)
     return write_tags(spans, scheme, lengths)

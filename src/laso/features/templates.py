@@ -1,27 +1,27 @@
-"""The template language: which features a word has, in terms of columns, offsets and labels.
+"""The template language, which defines the features of a word by columns, offsets and labels.
 
-    w[0]                     the first column of the word itself
+    w[0]                     the column w of the current word
     w[-2..2]                 five templates, one for each word of the window
     w[-1]|w[0]               a conjunction (here, a bigram)
     w.lower.suffix3[0]       base features of a column (see base.py)
-    w.test("^[A-Z]")[0]      a regular expression: does it occur? match("...") is what it matches
-    w.list("places")[0]      is the word in a list (see lists.py), or in a file of your own?
-    label[-1]|w[0]           labels predicted before, with or without columns
+    w.test("^[A-Z]")[0]      whether a regular expression matches; match("...") is the text matched
+    w.list("places")[0]      whether the word is in a list (see lists.py) or in a file of your own
+    label[-1]|w[0]           labels predicted for earlier words, with or without columns
     bias                     a feature that every word has
     near: w[-3..3]           templates of one name share their features: a bag of words
 
-Of a chunk, a place in it stands where an offset from a word does:
+Templates of a chunk have a place in the chunk instead of an offset from a word:
 
-    w[first-1], w[last+1]    the words before and after it; its own ends are first and last
-    w[each]                  each word of it, with its position
-    w[any]                   each word of it, wherever it stands
-    w[pair], w[triple]       two or three words that follow each other in it
-    w[all]                   all its words, as one sequence
-    length                   the number of its words
+    w[first-1], w[last+1]    the words before and after the chunk, whose ends are first and last
+    w[each]                  each word of the chunk, with its position
+    w[any]                   each word of the chunk, without its position
+    w[pair], w[triple]       two or three consecutive words of the chunk
+    w[all]                   all words of the chunk, as one sequence
+    length                   the number of words of the chunk
 
-Columns go by name, or by number from 0. Several offsets or places go into one pair of brackets, as
-in w[-1,1] or pos[each,pair,first-2..first]; in a conjunction every combination is meant.
-Templates that say the same are counted once.
+Columns are named, or numbered from 0. One pair of brackets may hold several offsets or places, as
+in w[-1,1] or pos[each,pair,first-2..first]; a conjunction of windows stands for all combinations.
+Equal templates count once.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import NoReturn
 
 from laso.errors import BadTemplate
-from laso.features.base import EXPECTED, WITH_PATTERN, WITH_TEXT, is_base
+from laso.features.base import EXPECTED, WITH_ARGUMENT, WITH_PATTERN, is_base
 
 LABEL = "label"
 BIAS = "bias"
 LENGTH = "length"
 ENDS = ("first", "last")
 PLACES = (*ENDS, "each", "any", "pair", "triple", "all")
-FURTHEST = 500  # offsets go so far: the engine gives values beyond a sentence's ends by distance
+FURTHEST = 500  # the largest offset: the engine numbers positions outside a sentence by distance
 
-# What CRFsuite's example for the chunking task of CoNLL-2000 has.
+# The features of CRFsuite's example for the chunking task of CoNLL-2000.
 CHUNKING = (
     "w[-2..2]",
     "w[-1]|w[0]",
@@ -63,9 +63,18 @@ CHUNKING = (
 
 @dataclass(frozen=True, order=True)
 class Atom:
-    """The value of one column, or a label, at an offset from the word in question.
+    """The value of a column, or a label, at an offset from the current word or from a chunk's end.
 
-    Of a chunk, at a place in it, from whose ends there are offsets too.
+    Parameters
+    ----------
+    column : str
+        The name or number of the column, or "label".
+    bases : tuple of str
+        The base features that are applied to the value, in order.
+    offset : int
+        The offset from the current word, or from the place.
+    place : str, default=""
+        The place in a chunk, such as "first"; empty in templates of a word.
     """
 
     column: str
@@ -75,33 +84,41 @@ class Atom:
 
     @property
     def is_column(self) -> bool:
-        """Is it about the words?"""
+        """Whether the value is that of an input column."""
         return self.column != LABEL and self.place != LENGTH
 
     @property
-    def what(self) -> str:
-        """The atom without its offset."""
+    def source(self) -> str:
+        """The column with its base features, without the offset."""
         return ".".join((self.column, *self.bases))
 
     def __str__(self) -> str:
         if self.place == LENGTH:
             return LENGTH
         offset = f"{self.offset:+}" if self.place and self.offset else self.offset
-        return f"{self.what}[{self.place}{offset if offset or not self.place else ''}]"
+        return f"{self.source}[{self.place}{offset if offset or not self.place else ''}]"
 
 
 @dataclass(frozen=True, order=True)
 class Template:
-    """A conjunction of atoms; none make a bias."""
+    """A conjunction of atoms; without atoms it is the bias.
+
+    Parameters
+    ----------
+    atoms : tuple of Atom, default=()
+        The atoms.
+    name : str, default=""
+        Templates of one name share their features.
+    """
 
     atoms: tuple[Atom, ...] = ()
     name: str = ""
 
     @property
     def identity(self) -> str:
-        """Templates of equal identity share their features."""
+        """The text that is hashed into feature keys: templates of equal identity share features."""
         if self.name:
-            return f"{self.name}: " + "|".join(atom.what for atom in self.atoms)
+            return f"{self.name}: " + "|".join(atom.source for atom in self.atoms)
         return str(self)
 
     def __str__(self) -> str:
@@ -110,34 +127,83 @@ class Template:
 
 
 def parse_templates(templates: str | Iterable[str | Template]) -> tuple[Template, ...]:
-    """Templates from their texts, windows expanded; a single string has one on each line."""
+    """Parse feature templates.
+
+    Parameters
+    ----------
+    templates : str or iterable of str or Template
+        The templates; a single string has one template a line, and lines that begin with ``#`` are
+        comments.
+
+    Returns
+    -------
+    tuple of Template
+        The templates with their windows expanded, without duplicates.
+
+    Raises
+    ------
+    BadTemplate
+        If a template is malformed; the message has the position.
+
+    Examples
+    --------
+    >>> [str(template) for template in parse_templates("w[-1..1]")]
+    ['w[-1]', 'w[0]', 'w[1]']
+    """
     if isinstance(templates, str):
         templates = _without_comments(templates)
-    found: dict[Template, None] = {}
+    unique: dict[Template, None] = {}
     for template in templates:
         if isinstance(template, Template):
-            found[template] = None
+            unique[template] = None
         elif isinstance(template, str):
-            found.update(dict.fromkeys(_Parser(template).parse()))
+            unique.update(dict.fromkeys(_Parser(template).parse()))
         else:
             raise BadTemplate(f"found the template {template!r}, expected a string")
-    return tuple(found)
+    return tuple(unique)
 
 
 def read_templates(path: str | os.PathLike[str]) -> tuple[Template, ...]:
-    """The templates of a file: one on each line; lines that begin with # are comments."""
-    found: dict[Template, None] = {}
-    for number, line in enumerate(_text(path).splitlines(), start=1):
+    """Read templates from a file with one template a line.
+
+    Parameters
+    ----------
+    path : path
+        The file; lines that begin with ``#`` are comments.
+
+    Returns
+    -------
+    tuple of Template
+        The templates, as ``parse_templates`` returns them.
+    """
+    unique: dict[Template, None] = {}
+    for number, line in enumerate(template_text(path).splitlines(), start=1):
         for text in _without_comments(line):
             try:
-                found.update(dict.fromkeys(parse_templates([text])))
+                unique.update(dict.fromkeys(parse_templates([text])))
             except BadTemplate as error:
                 raise error.at(file=os.fspath(path), line=number) from None
-    return tuple(found)
+    return tuple(unique)
 
 
 def default_templates(columns: Sequence[str]) -> tuple[str, ...]:
-    """A sensible beginning for columns of unknown meaning, of which the first holds words."""
+    """Return general templates for columns of unknown meaning.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        The names of the columns, of which the first holds the words.
+
+    Returns
+    -------
+    tuple of str
+        Windows, affixes and shapes of the word, windows of the other columns, and label bigrams.
+
+    Examples
+    --------
+    >>> default_templates(())
+    ('bias', 'label[-1]', 'label[-2]|label[-1]')
+    """
     if not columns:
         return (BIAS, "label[-1]", "label[-2]|label[-1]")
     word, *others = columns
@@ -163,7 +229,8 @@ def _without_comments(text: str) -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
-def _text(path: str | os.PathLike[str]) -> str:
+def template_text(path: str | os.PathLike[str]) -> str:
+    """Return the text of a template file, which must be UTF-8."""
     try:
         return Path(path).read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -174,7 +241,7 @@ def _text(path: str | os.PathLike[str]) -> str:
 
 
 class _Parser:
-    """Recursive descent over one template; errors tell the position, counted from 1."""
+    """Recursive-descent parser of one template; errors name the position, counted from 1."""
 
     def __init__(self, text: str):
         self.text = text
@@ -190,7 +257,7 @@ class _Parser:
             self._end()
             return [Template((), name)]
         windows = [self._window()]
-        while self._taken("|"):
+        while self._accept("|"):
             windows.append(self._window())
         self._end()
         return [Template(atoms, name) for atoms in product(*windows)]
@@ -200,15 +267,15 @@ class _Parser:
             return [Atom("", (), 0, LENGTH)]
         column = self._match(r"[A-Za-z_]\w*|\d+") or self._fail("a column's name or number")
         bases = []
-        while self._taken("."):
+        while self._accept("."):
             if column == LABEL:
                 self._fail("'[': a label has no base features", back=1)
             bases.append(self._base())
-        self._taken("[") or self._fail("'['")
+        self._accept("[") or self._fail("'['")
         atoms = self._range(column, tuple(bases))
-        while self._taken(","):
+        while self._accept(","):
             atoms += self._range(column, tuple(bases))
-        self._taken("]") or self._fail("']'")
+        self._accept("]") or self._fail("']'")
         return atoms
 
     def _range(self, column: str, bases: tuple[str, ...]) -> list[Atom]:
@@ -216,7 +283,7 @@ class _Parser:
         begin = self.at
         place, first = self._place()
         last = first
-        if place in ("", *ENDS) and self._taken(".."):
+        if place in ("", *ENDS) and self._accept(".."):
             other, last = self._place()
             if other != place or last < first:
                 self.at = begin
@@ -227,7 +294,7 @@ class _Parser:
         return [Atom(column, bases, offset, place) for offset in range(first, last + 1)]
 
     def _place(self) -> tuple[str, int]:
-        """A place in a chunk, or none, and the offset from it."""
+        """Parse a place in a chunk, which may be missing, and the offset from it."""
         place = self._match(rf"({'|'.join(PLACES)})\b")
         if not place:
             return "", self._offset()
@@ -238,7 +305,7 @@ class _Parser:
     def _base(self) -> str:
         begin = self.at
         name = self._match(r"\w+") or self._fail("a base feature: " + EXPECTED)
-        if name in WITH_TEXT:
+        if name in WITH_ARGUMENT:
             is_pattern = name in WITH_PATTERN
             quoted = self._match(r'\(\s*"(?:[^"\\]|\\.)*"\s*\)') or self._fail(
                 f'{"a regular expression" if is_pattern else "the name of a list"}, ("...")'
@@ -272,13 +339,13 @@ class _Parser:
 
     def _match(self, pattern: str) -> str:
         self._skip_blanks()
-        found = re.compile(pattern, re.ASCII | re.DOTALL).match(self.text, self.at)
-        if not found:
+        match = re.compile(pattern, re.ASCII | re.DOTALL).match(self.text, self.at)
+        if not match:
             return ""
-        self.at = found.end()
-        return found[0]
+        self.at = match.end()
+        return match[0]
 
-    def _taken(self, mark: str) -> bool:
+    def _accept(self, mark: str) -> bool:
         return bool(self._match(re.escape(mark)))
 
     def _end(self) -> None:
@@ -294,144 +361,3 @@ class _Parser:
         raise BadTemplate(
             f"template {self.text!r}, position {self.at + 1}: found {found}, expected {expected}"
         )
-
-
-# --------------------------------------------------------------------------- other tools' files
-
-_MACRO = re.compile(
-    r"""%(?P<command>[A-Za-z]) \[ \s*
-        (?P<special>[@*])? \s* (?P<row>[+-]?\d+) \s* , \s* (?P<column>\d+) \s*
-        (?: , \s* "(?P<pattern>(?:[^"\\]|\\.)*)" \s* )? \]""",
-    re.VERBOSE,
-)
-
-
-def read_crfpp(path: str | os.PathLike[str]) -> tuple[Template, ...]:
-    """The templates of a CRF++ template file; columns go by their numbers.
-
-    A line that begins with U is a template of the word alone, with B of the previous label too.
-    """
-    lines = []
-    for number, line in enumerate(_text(path).splitlines(), start=1):
-        if line.strip() and not line.startswith("#"):
-            where = f"{os.fspath(path)}:{number}"
-            if line[0] not in "UB":
-                raise BadTemplate(f"{where}: found {line!r}, expected a line that begins U or B")
-            lines.append((line[0], _imported(line, "x", where)))
-    return _joined(lines)
-
-
-def read_wapiti(path: str | os.PathLike[str]) -> tuple[Template, ...]:
-    """The templates of a Wapiti pattern file: u, b and * lines with %x, %t and %m, or capitals.
-
-    Wapiti's regular expressions are of ASCII characters and lazy, and so are they here.
-    """
-    lines = []
-    for number, line in enumerate(_text(path).splitlines(), start=1):
-        text = line.partition("#")[0].rstrip()
-        if text:
-            where = f"{os.fspath(path)}:{number}"
-            kind = text[0].lower()
-            if kind not in "ub*":
-                raise BadTemplate(f"{where}: found {text!r}, expected a line that begins u, b or *")
-            lines.append((kind.upper(), _imported(text, "xtm", where)))
-    return _joined(lines)
-
-
-def _imported(line: str, commands: str, where: str) -> tuple[str, Template]:
-    """A line's template, and what its text says apart from the offsets."""
-    atoms = []
-    at = 0
-    said = line
-    while (at := line.find("%", at)) >= 0:
-        macro = _MACRO.match(line, at)
-        place = f"{where}, position {at + 1}: found {line[at : at + 20]!r}"
-        if macro is None or macro["command"].lower() not in commands:
-            expected = " or ".join(f"%{c}[row,column{',...' * (c != 'x')}]" for c in commands)
-            raise BadTemplate(f"{place}, expected {expected}")
-        command = macro["command"]
-        if macro["special"]:
-            raise BadTemplate(f"{place}, expected an offset (rows with @ or * are not read)")
-        if len(macro["row"]) > 9 or abs(int(macro["row"])) > FURTHEST:
-            raise BadTemplate(f"{place}, expected a row from {-FURTHEST} to {FURTHEST}")
-        if (command in "tTmM") != (macro["pattern"] is not None):
-            raise BadTemplate(f"{place}, expected a regular expression with %t and %m only")
-        if commands == "x" and command != "x":
-            raise BadTemplate(f"{place}, expected %x[row,column]")
-        bases: list[str] = []
-        if command in "tTmM":
-            name = "test" if command in "tT" else "match"
-            bases.append(f'{name}("{_translated(macro["pattern"], place)}")')
-        if command in "XM":
-            bases.append("lower")
-        atoms.append(Atom(str(int(macro["column"])), tuple(bases), int(macro["row"])))
-        said = said.replace(macro[0], f"%{command}[{atoms[-1].what}]", 1)
-        at = macro.end()
-    return said, Template(tuple(atoms))
-
-
-_CLASSES = {
-    "a": "A-Za-z",
-    "d": "0-9",
-    "l": "a-z",
-    "p": r"!-/:-@\[-`{-~",
-    "s": r"\s",
-    "u": "A-Z",
-    "w": "A-Za-z0-9",
-}
-
-
-def _translated(pattern: str, place: str) -> str:
-    """A regular expression of Wapiti's as one of Python's."""
-    out = ["(?as)"]
-    at = 0
-    repeatable = False
-    while at < len(pattern):
-        character = pattern[at]
-        at += 1
-        if character == "^" and at == 1:
-            out.append(r"\A")
-        elif character == "$" and at == len(pattern):
-            out.append(r"\Z")
-        elif character in "*?":
-            if not repeatable:
-                raise BadTemplate(f"{place}, expected a character before {character!r}")
-            out.append("*?" if character == "*" else "?")
-            repeatable = False
-            continue
-        elif character == "\\" and at < len(pattern):
-            mark = pattern[at]
-            at += 1
-            if mark.lower() in _CLASSES:
-                out.append(f"[{'^' * mark.isupper()}{_CLASSES[mark.lower()]}]")
-            else:
-                out.append(_escaped(mark))
-            repeatable = True
-            continue
-        else:
-            out.append("." if character == "." else _escaped(character))
-            repeatable = True
-            continue
-        repeatable = False
-    return "".join(out)
-
-
-def _escaped(character: str) -> str:
-    return r"\x22" if character == '"' else re.escape(character)
-
-
-def _joined(lines: Sequence[tuple[str, tuple[str, Template]]]) -> tuple[Template, ...]:
-    """The templates of the lines, of which those that say the same at several offsets are bags."""
-    offsets: dict[str, set[Template]] = {}
-    for kind, (said, template) in lines:
-        offsets.setdefault(kind + said, set()).add(template)
-    bags = [said for said, templates in offsets.items() if len(templates) > 1]
-    found: dict[Template, None] = {}
-    for kind, (said, template) in lines:
-        if kind + said in bags:
-            template = replace(template, name=f"bag{bags.index(kind + said) + 1}")
-        if kind in "U*":
-            found[template] = None
-        if kind in "B*":
-            found[replace(template, atoms=(Atom(LABEL, (), -1), *template.atoms))] = None
-    return tuple(found)

@@ -1,8 +1,8 @@
 """Templates in compiled code: the values of columns around a position, hashed into feature keys.
 
-A program is a list of numbers, read by ``template_keys``: for each template its identity, the
-number of its atoms, and two numbers for each atom (column, offset). Problems whose features are
-templates call these functions, which run compiled and as plain Python.
+A program is a list of numbers that ``template_keys`` interprets: for each template its root key,
+the number of its atoms, and two numbers for each atom (column, offset). Problems with template
+features call these functions, which run compiled and as plain Python.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
@@ -13,16 +13,16 @@ from collections.abc import Sequence
 
 from laso.engine.hashing import mix
 
-LABEL_ATOM = -1  # stands for a column: the label predicted at that offset
+LABEL_ATOM = -1  # in place of a column: the label predicted at that offset
 BEFORE, AFTER = -2, -1000  # values of words outside the sentence, by distance
-UNKNOWN = -1  # of a column: a value that training never saw, so that no weight has its key
+UNKNOWN = -1  # a value that did not occur in training, so that no weight has its feature key
 
 Program = Sequence[tuple[int, Sequence[tuple[int, int]]]]
-"""Templates as (identity, atoms), an atom being (column, offset)."""
+"""Templates as (root key, atoms), where an atom is (column, offset)."""
 
 
 def value_at(items, column, position):
-    """The value of a column at a position; beyond the ends, how far beyond."""
+    """Return the value of a column at a position; outside the sentence, a code for the distance."""
     if position < 0:
         return BEFORE + position
     if position >= items.shape[0]:
@@ -31,7 +31,7 @@ def value_at(items, column, position):
 
 
 def template_keys(x, position, state, at, n, out):
-    """Write the keys of n templates whose program begins at spec[at]."""
+    """Write the feature keys of n templates whose program begins at spec[at]."""
     spec, items, keys = x.spec, x.items, out.keys
     for i in range(n):
         key = spec[at]
@@ -49,8 +49,8 @@ def template_keys(x, position, state, at, n, out):
     return n
 
 
-def as_numbers(program: Program) -> list[int]:
-    """The numbers of a program, as ``template_keys`` reads them."""
+def flatten_program(program: Program) -> list[int]:
+    """Return a program as the list of numbers that ``template_keys`` interprets."""
     numbers: list[int] = []
     for key, atoms in program:
         numbers += [key, len(atoms), *(number for atom in atoms for number in atom)]

@@ -17,7 +17,7 @@ from laso.engine.dataset import make_dataset
 from laso.engine.layout import Array, Dataset
 from laso.engine.problem import CompiledProblem
 from laso.errors import BadData, BadModel, listed, quoted
-from laso.features.encoder import packed_strings, unpacked_strings
+from laso.features.encoder import pack_strings, unpack_strings
 from laso.tasks.vocabulary import Vocabulary
 
 Operator = tuple[int, int]
@@ -169,7 +169,7 @@ class BatchTask:
         ``keys`` are those of the features that have weights; None if they are cut to few bits.
         """
         strings = {
-            f"vocabulary.{i}": packed_strings(list(known))
+            f"vocabulary.{i}": pack_strings(list(known))
             for i, known in enumerate(self.vocabulary_.columns)
         }
         header = {"labels": list(self.classes), "columns": len(strings), "state": self.state()}
@@ -189,7 +189,7 @@ class BatchTask:
             )
         self.vocabulary_ = Vocabulary()
         for i in range(int(header["columns"])):
-            values = unpacked_strings(tensors[f"vocabulary.{i}"])
+            values = unpack_strings(tensors[f"vocabulary.{i}"])
             self.vocabulary_.columns.append({value: n for n, value in enumerate(values)})
         self.restore(header["state"])
 

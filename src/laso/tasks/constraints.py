@@ -33,7 +33,7 @@ class Constraints:
             rows.append(row)
         return np.array(rows)
 
-    def possible(self, length: int) -> bool:
+    def allows_length(self, length: int) -> bool:
         """Can a sentence of so many words be labelled at all?"""
         rows = self.reaching(length)
         return not length or bool((self.follow[0] & rows[min(length, len(rows)) - 1]).any())

@@ -1,7 +1,8 @@
-"""Names of features: what the key of a template's feature was mixed from.
+"""Names of features: the template and the values that a feature key was hashed from.
 
-A key is mixed from the identity of a template and the values of its atoms. The names of all
-features that the words of a model can have are found by mixing, where they are not too many.
+A feature key is the hash of a template's root key and the values of its atoms. A hash cannot be
+inverted, so that names are found by hashing all combinations of values that a model knows, for
+templates that have not too many of them.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ import numpy as np
 
 from laso.engine.layout import Array
 from laso.features.encoder import ColumnEncoder
-from laso.features.inputs import mixed
+from laso.features.inputs import mix_arrays
 from laso.features.templates import LENGTH, Atom, Template
 from laso.features.windows import AFTER, BEFORE
 
-MOST = 2_000_000  # combinations of values of one template to try
-GRAMS = {"any": 1, "each": 1, "pair": 2, "triple": 3}  # places, and how many words they are about
+MOST = 2_000_000  # the largest number of combinations to hash for one template
+GRAMS = {"any": 1, "each": 1, "pair": 2, "triple": 3}  # the number of words of these places
 
 
 @dataclass
@@ -31,25 +32,27 @@ class Namer:
 
     @cached_property
     def templates(self) -> dict[int, Template]:
-        """The templates by the keys that their features begin with."""
-        return self.encoder.keyed_templates()
+        """The templates by their root keys."""
+        return self.encoder.templates_by_key()
 
     @cached_property
     def _values(self) -> dict[tuple[int, tuple[str, ...]], list[str]]:
         return {key: list(view.ids) for key, view in self.encoder.views.items()}
 
     def name(self, numbers: Sequence[int], chunk: Array | None = None) -> str | None:
-        """The name of a feature whose key was mixed from these numbers.
+        """Return the name of the feature whose key was hashed from these numbers; None: unknown.
 
-        ``chunk`` are the items that a place called all is about.
+        ``chunk`` are the items of the chunk, for templates with the place all.
         """
         root, *values = numbers
         if root not in self.templates:
             return self.encoder.attributes.get(root)
-        return self.spelled(self.templates[root], values, chunk)
+        return self.format_feature(self.templates[root], values, chunk)
 
-    def spelled(self, template: Template, values: Sequence[int], chunk: Array | None = None) -> str:
-        """A template with values for its atoms."""
+    def format_feature(
+        self, template: Template, values: Sequence[int], chunk: Array | None = None
+    ) -> str:
+        """Return a template with the values of its atoms, as text."""
         if not template.atoms:
             return str(template)
         before = f"{template.name}: " if template.name else ""
@@ -63,12 +66,12 @@ class Namer:
                 for atom, some in zip(template.atoms, words, strict=True)
             )
         return before + " | ".join(
-            f"{atom.what if template.name else atom}={self.value(template, atom, v, chunk)}"
+            f"{atom.source if template.name else atom}={self.value(template, atom, v, chunk)}"
             for atom, v in zip(template.atoms, values, strict=False)
         )
 
     def value(self, template: Template, atom: Atom, number: int, chunk: Array | None = None) -> str:
-        """The value of an atom that a number stands for."""
+        """Return the text of an atom's value."""
         labels = self.encoder.labels_of(atom.column)
         if labels:
             return labels[number] if 0 <= number < len(labels) else "(none)"
@@ -97,38 +100,38 @@ class Namer:
         return {str(i): i for i in range(len(names))} | {name: i for i, name in enumerate(names)}
 
     def of_keys(self, keys: Array) -> dict[int, str]:
-        """Names for those of some keys that can be found by trying values."""
+        """Return names for those feature keys that the known values can produce."""
         order = np.sort(keys.view(np.uint64))
-        found = {key: name for key, name in self.encoder.attributes.items() if _among(order, key)}
+        names = {k: name for k, name in self.encoder.attributes.items() if _contains(order, k)}
         for root, template in self.templates.items():
             for values in self._domains(template):
                 n = int(np.prod([len(v) for v in values], dtype=np.float64)) if values else 1
                 if n <= MOST:
-                    found |= self._tried(root, template, values, order)
-        return found
+                    names |= self._matching_names(root, template, values, order)
+        return names
 
-    def _tried(
+    def _matching_names(
         self, root: int, template: Template, values: list[Array], order: Array
     ) -> dict[int, str]:
-        tried = np.array([root], np.int64).view(np.uint64)
+        hashed = np.array([root], np.int64).view(np.uint64)
         for some in values:
             numbers = some.astype(np.int64).view(np.uint64)
-            tried = mixed(np.repeat(tried, len(numbers)), np.tile(numbers, len(tried)))
-        places = np.minimum(np.searchsorted(order, tried), max(0, len(order) - 1))
-        hits = np.flatnonzero(order[places] == tried) if len(order) else places[:0]
+            hashed = mix_arrays(np.repeat(hashed, len(numbers)), np.tile(numbers, len(hashed)))
+        places = np.minimum(np.searchsorted(order, hashed), max(0, len(order) - 1))
+        hits = np.flatnonzero(order[places] == hashed) if len(order) else places[:0]
         sizes = [len(some) for some in values]
         picked = np.unravel_index(hits, sizes) if sizes else ()
         rows = [some[index].tolist() for some, index in zip(values, picked, strict=True)]
         combinations = list(zip(*rows, strict=True)) if rows else [()] * len(hits)
         return {
-            key: self.spelled(template, list(combination))
+            key: self.format_feature(template, list(combination))
             for key, combination in zip(
-                tried[hits].view(np.int64).tolist(), combinations, strict=True
+                hashed[hits].view(np.int64).tolist(), combinations, strict=True
             )
         }
 
     def _domains(self, template: Template) -> Iterator[list[Array]]:
-        """The values that the atoms of a template can have; none if they cannot be told."""
+        """Yield the possible values of each atom of a template; nothing if they are unbounded."""
         limit = int(getattr(self.encoder, "limit", 1))
         if template.atoms and template.atoms[0].place in GRAMS:
             each = template.atoms[0].place == "each"
@@ -153,13 +156,13 @@ class Namer:
                 outside = [BEFORE - far, AFTER - far + 1]
                 several.append([np.concatenate([self._inside(atom), *outside])])
         for combination in product(*several):
-            yield [*combination, *self.encoder.mixed_last(template)]
+            yield [*combination, *self.encoder.trailing_values(template)]
 
     def _inside(self, atom: Atom) -> Array:
         return np.arange(len(self._values[self._columns[atom.column], atom.bases]))
 
 
-def _among(order: Array, key: int) -> bool:
-    wanted = np.uint64(key & (1 << 64) - 1)
-    place = int(np.searchsorted(order, wanted))
-    return place < len(order) and order[place] == wanted
+def _contains(order: Array, key: int) -> bool:
+    target = np.uint64(key & (1 << 64) - 1)
+    place = int(np.searchsorted(order, target))
+    return place < len(order) and order[place] == target

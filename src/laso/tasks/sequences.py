@@ -18,10 +18,10 @@ from laso.errors import BadData, BadModel
 from laso.features.encoder import (
     ColumnEncoder,
     distinct_labels,
-    packed_strings,
-    unpacked_strings,
+    pack_strings,
+    unpack_strings,
 )
-from laso.features.inputs import labels_of, read_input, string_keys
+from laso.features.inputs import read_input, read_labels, string_keys
 from laso.features.templates import BIAS, LABEL, Template, parse_templates
 from laso.tasks.base import Task
 from laso.tasks.batches import BatchTask
@@ -71,7 +71,7 @@ class SequenceTask(Task):
 
     def counts_in(self, data: Data, outputs: Any) -> list[Counter[str]]:
         """Return how often each label occurs, for each layer of labels."""
-        return [counted(outputs)]
+        return [count_labels(outputs)]
 
     def state_with(self, state: dict[str, Any] | None, data: Data, outputs: Any) -> dict[str, Any]:
         """Return the state of a model after it has seen these data too, as JSON."""
@@ -89,7 +89,7 @@ class SequenceTask(Task):
         if not data.lengths.sum():
             raise BadData("found no token to learn from, expected at least one")
         if y is not None:
-            return self._unlabelled(data), labels_of(y, data.lengths)
+            return self._unlabelled(data), read_labels(y, data.lengths)
         if isinstance(data, Features) or len(data.columns) < 2:
             raise BadData("found no labels: expected y, or tuples whose last column is the label")
         return data.split()
@@ -161,7 +161,7 @@ class SequenceTask(Task):
                 f"found the labels {', '.join(new)}, which training has not seen; expected none, "
                 "for the order of the labels would change"
             )
-        encoder.taught_by(old)
+        encoder.copy_vocabulary_from(old)
         self.encoder_ = encoder
 
     def column_names(self, n: int) -> tuple[str, ...]:
@@ -204,7 +204,7 @@ class SequenceTask(Task):
 
     def gold_outputs(self, inputs: Data, outputs: Any) -> list[Any]:
         """Return the labels as a list for each sentence."""
-        return by_sentence(outputs, inputs.lengths)
+        return split_sentences(outputs, inputs.lengths)
 
     # ------------------------------------------------------------------ names
 
@@ -260,12 +260,12 @@ class SequenceTask(Task):
         """Return labels, columns, templates and state, and the values of the columns."""
         encoder = self.encoder_
         tensors = {
-            f"values.{column}": packed_strings(list(values))
+            f"values.{column}": pack_strings(list(values))
             for column, values in encoder.vocabularies.items()
         }
         if encoder.attributes and keys is not None:
             known = [encoder.attributes[key] for key in keys.tolist() if key in encoder.attributes]
-            tensors["attributes"] = packed_strings(known)
+            tensors["attributes"] = pack_strings(known)
         header = {
             "labels": list(encoder.labels),
             "columns": list(encoder.names),
@@ -278,20 +278,20 @@ class SequenceTask(Task):
 
     def unpack(self, header: dict[str, Any], tensors: dict[str, Array]) -> None:
         """Take over what ``pack`` returned."""
-        labels, names = strings(header["labels"]), strings(header["columns"])
-        templates = parse_templates(strings(header["templates"]))
+        labels, names = check_strings(header["labels"]), check_strings(header["columns"])
+        templates = parse_templates(check_strings(header["templates"]))
         self.state_ = dict(header["state"])
         width = header["width"]
         if type(width) is not int or width < -1:
             raise BadModel(f"found the width {width!r}")
         encoder = self.make_encoder(templates, tuple(names), tuple(labels), width)
         for column in encoder.vocabularies:
-            values = unpacked_strings(tensors[f"values.{column}"])
+            values = unpack_strings(tensors[f"values.{column}"])
             encoder.learn_values(column, values)
             if len(encoder.vocabularies[column]) != len(values):
                 raise BadModel("found a column value twice")
         if "attributes" in tensors:
-            encoder.learn_attributes(unpacked_strings(tensors["attributes"]))
+            encoder.learn_attributes(unpack_strings(tensors["attributes"]))
         if [view.checksum() for view in encoder.views.values()] != header["base features"]:
             raise BadModel(
                 "its base features come out otherwise here, perhaps because another version of "
@@ -300,7 +300,7 @@ class SequenceTask(Task):
         self.encoder_ = encoder
 
 
-def strings(value: Any) -> list[str]:
+def check_strings(value: Any) -> list[str]:
     """The value, if it is a list of distinct strings."""
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         raise BadModel(f"found {str(value)[:60]!r}, expected a list of strings")
@@ -309,7 +309,7 @@ def strings(value: Any) -> list[str]:
     return value
 
 
-def chosen_features(
+def resolve_features(
     features: str | Sequence[str | Template],
     resources: Sequence[str],
     sets: Mapping[str, Callable[..., list[str]]],
@@ -331,20 +331,20 @@ def joined_label(label: Any) -> str:
     return label if isinstance(label, str) else "/".join(map(str, label))
 
 
-def one_by_one(labels: Column) -> list[str | None]:
+def label_list(labels: Column) -> list[str | None]:
     """The labels of all tokens as one list."""
     if isinstance(labels, Factor):
         return list(np.array(labels.values, dtype=object)[labels.codes].tolist())
     return list(labels)
 
 
-def by_sentence(labels: Column, lengths: Array) -> list[list[str | None]]:
+def split_sentences(labels: Column, lengths: Array) -> list[list[str | None]]:
     """The labels of all tokens as a list for each sentence."""
-    flat = one_by_one(labels)
+    flat = label_list(labels)
     return [flat[a:b] for a, b in pairwise([0, *np.cumsum(lengths).tolist()])]
 
 
-def counted(column: Column) -> Counter[str]:
+def count_labels(column: Column) -> Counter[str]:
     """How often each label occurs."""
     if isinstance(column, Factor):
         numbers = np.bincount(column.codes, minlength=len(column.values)).tolist()

@@ -12,7 +12,7 @@ from laso.data.table import Data, Features
 from laso.engine.layout import Array, Dataset
 from laso.errors import BadData, BadTemplate
 from laso.features.encoder import ColumnEncoder
-from laso.features.inputs import mixed, string_keys
+from laso.features.inputs import mix_arrays, string_keys
 from laso.features.schemes import OUTSIDE
 from laso.features.templates import ENDS, LABEL, LENGTH, Atom, Template
 from laso.tasks.chunking import problem as chunking
@@ -140,7 +140,7 @@ class SegmentEncoder(ColumnEncoder):
         items[:, :-1] = self._column_items(data, n)[:, : len(self.views)]
         items[:, -1] = np.arange(n)
         hashed = [
-            mixed(np.ones(n, np.uint64), items[:, column].astype(np.int64).view(np.uint64))
+            mix_arrays(np.ones(n, np.uint64), items[:, column].astype(np.int64).view(np.uint64))
             for column in self._sequences
         ]
         outputs = np.full(n, -1, np.int32) if gold is None else gold.astype(np.int32)

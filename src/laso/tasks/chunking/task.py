@@ -17,11 +17,11 @@ from laso.features.inputs import string_keys
 from laso.features.schemes import (
     MAYBE,
     SCHEMES,
+    PartialTags,
     Spans,
-    Words,
     chunks_of,
-    converted,
-    read_partly,
+    convert_tags,
+    read_partial_tags,
     read_tags,
     write_tags,
 )
@@ -33,7 +33,7 @@ from laso.tasks.batches import Ambiguity
 from laso.tasks.chunking.encoder import SegmentEncoder
 from laso.tasks.chunking.feature_sets import FEATURE_SETS
 from laso.tasks.chunking.problem import Chunking, chunk_code, partial_code
-from laso.tasks.sequences import WITH_MARGIN, SequenceTask, by_sentence, chosen_features
+from laso.tasks.sequences import WITH_MARGIN, SequenceTask, resolve_features, split_sentences
 from laso.tasks.tagging.task import labelling_score
 from laso.training import Rule
 
@@ -45,7 +45,7 @@ class Tagged(NamedTuple):
 
     spans: Spans
     scheme: str
-    words: Words | None = None  # if some tags are not known
+    words: PartialTags | None = None  # if some tags are not known
 
 
 class ChunkingTask(SequenceTask):
@@ -98,7 +98,7 @@ class ChunkingTask(SequenceTask):
             raise BadData("found tokens with features of their own, expected words or columns")
         with locating(data):
             if not isinstance(tags, Factor) and None in tags:
-                spans, words, scheme = read_partly(tags, data.lengths)
+                spans, words, scheme = read_partial_tags(tags, data.lengths)
                 return data, Tagged(spans, scheme, words)
             return data, Tagged(*read_tags(tags, data.lengths))
 
@@ -132,7 +132,7 @@ class ChunkingTask(SequenceTask):
 
     def templates(self, names: tuple[str, ...]) -> str | Sequence[str | Template]:
         """Return the feature templates for columns of these names."""
-        return chosen_features(self.features, self.resources, FEATURE_SETS, names)
+        return resolve_features(self.features, self.resources, FEATURE_SETS, names)
 
     def make_encoder(
         self,
@@ -177,7 +177,9 @@ class ChunkingTask(SequenceTask):
         gold[spans.starts] = chunk_code(spans.lengths, numbers[spans.types], n_labels)
         if outputs.words is not None:
             begins, types = outputs.words
-            partly = np.repeat(_any_in(_is_open(outputs.words), data.lengths), data.lengths)
+            partly = np.repeat(
+                _any_by_sentence(_is_ambiguous(outputs.words), data.lengths), data.lengths
+            )
             gold[partly] = partial_code(begins, numbers[types], n_labels)[partly]
         return gold
 
@@ -220,7 +222,7 @@ class ChunkingTask(SequenceTask):
         tags = write_tags(outputs.spans, "BIO", inputs.lengths)
         if outputs.words is None:
             return [*map(list[str | None], tags)]
-        flags = by_sentence((~_is_open(outputs.words)).tolist(), inputs.lengths)
+        flags = split_sentences((~_is_ambiguous(outputs.words)).tolist(), inputs.lengths)
         return [
             [tag if known else None for tag, known in zip(*pair, strict=True)]
             for pair in zip(tags, flags, strict=True)
@@ -228,18 +230,18 @@ class ChunkingTask(SequenceTask):
 
     def score(self, gold: Sequence[Sequence[str | None]], predicted: Sequence[Any]) -> float:
         """Return the chunk F of conlleval; token accuracy where some tags are not known."""
-        predicted = converted(predicted, "BIO")
+        predicted = convert_tags(predicted, "BIO")
         if any(None in tags for tags in gold):
             return labelling_score(gold, predicted)
         return chunk_scores([[*map(str, tags)] for tags in gold], predicted).f / 100
 
 
-def _is_open(words: Words) -> Array:
+def _is_ambiguous(words: PartialTags) -> Array:
     """Of which words not all is known."""
     return np.asarray((words.types < 0) | (words.begins == MAYBE))
 
 
-def _any_in(flags: Array, lengths: Array) -> Array:
+def _any_by_sentence(flags: Array, lengths: Array) -> Array:
     """Whether any flag of each sentence is set."""
     sums = np.concatenate([[0], np.cumsum(flags)])
     ends = np.cumsum(lengths)

@@ -127,7 +127,7 @@ class JointEncoder(ColumnEncoder):
             ]
             yield Template((Atom(layer, (), 0), *own), template.name)
 
-    def keyed_templates(self) -> dict[int, Template]:
+    def templates_by_key(self) -> dict[int, Template]:
         """The templates by their keys: words, labels before, then the present label of a layer.
 
         The first layer's label is that of a weight, and no value. What is about more than two
@@ -149,7 +149,7 @@ class JointEncoder(ColumnEncoder):
                 found.setdefault(key, Template(atoms, name))
         return found
 
-    def mixed_last(self, template: Template) -> list[Array]:
+    def trailing_values(self, template: Template) -> list[Array]:
         """0 where there is no present label of another layer."""
         last = template.atoms[-1] if template.atoms else None
         other = last is not None and last.column in self.of_layer and not last.offset
@@ -166,10 +166,10 @@ class JointEncoder(ColumnEncoder):
         spec = self.spec(int(lengths.max(initial=1)))
         if gold is not None:
             self._check_gold(gold, lengths)
-            outputs = self.layers.packed(gold)
+            outputs = self.layers.pack(gold)
             partly = (gold < 0).any(axis=0)
             if partly.any():
-                flags = self._narrowed(gold, starts)[partly]
+                flags = self._reachable_labels(gold, starts)[partly]
                 sets, numbers = np.unique(flags, axis=0, return_inverse=True)
                 outputs[partly] = -2 - numbers.ravel()
                 spec = np.concatenate([spec, sets.ravel().astype(np.int64)])
@@ -198,15 +198,15 @@ class JointEncoder(ColumnEncoder):
         """The constants for sentences so long; tokens have no features of their own here."""
         return self.spec(longest)
 
-    def decoded(self, steps: Array) -> dict[str, list[str]]:
+    def decode_layers(self, steps: Array) -> dict[str, list[str]]:
         """The labels in each layer of operators."""
-        codes = self.layers.unpacked(steps, int(self.spec()[N_FACTOR_GROUPS]))
+        codes = self.layers.unpack(steps, int(self.spec()[N_FACTOR_GROUPS]))
         return {
             layer: np.array(labels, dtype=object)[code].tolist()
             for (layer, labels), code in zip(self.of_layer.items(), codes, strict=True)
         }
 
-    def _narrowed(self, gold: Array, starts: Array) -> Array:
+    def _reachable_labels(self, gold: Array, starts: Array) -> Array:
         """For each word flags for the labels of all layers, from which the known are reachable."""
         layers = []
         for (layer, labels), own in zip(self.of_layer.items(), gold, strict=True):

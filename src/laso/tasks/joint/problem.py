@@ -39,7 +39,7 @@ from laso.engine.layout import (
     Array,
 )
 from laso.engine.problem import CompiledProblem
-from laso.features.windows import LABEL_ATOM, as_numbers, template_keys
+from laso.features.windows import LABEL_ATOM, flatten_program, template_keys
 from laso.tasks.constraints import Constraints
 
 # The constants at the head of spec; tables and programs follow them.
@@ -333,14 +333,14 @@ class Layers:
                 good &= pair.table.astype(bool).reshape(shape)
         return [int(number) for number in np.flatnonzero(good)]
 
-    def packed(self, labels: Sequence[Array] | Array) -> Array:
+    def pack(self, labels: Sequence[Array] | Array) -> Array:
         """The labels of all words in each layer as one number for each word, as outputs are."""
         number = np.zeros(len(labels[0]), np.int64)
         for size, own in zip(self.sizes[1:], labels[1:], strict=True):
             number = number * size + own
         return number * self.sizes[0] + labels[0]
 
-    def unpacked(self, steps: Array, first_group: int) -> list[Array]:
+    def unpack(self, steps: Array, first_group: int) -> list[Array]:
         """The labels in each layer of operators (group, label)."""
         prefix = steps[:, 0].astype(np.int64) - first_group
         found = [steps[:, 1].astype(np.int64)]
@@ -438,4 +438,4 @@ def _program(templates: Sequence[JointTemplate], order: int) -> list[int]:
     for key, _, atoms, history in templates:
         before = [(LABEL_ATOM, -(layer * order - offset)) for layer, offset in history]
         program.append((key, [*atoms, *before]))
-    return as_numbers(program)
+    return flatten_program(program)

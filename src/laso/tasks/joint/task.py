@@ -16,7 +16,7 @@ from laso.engine.hashing import mix
 from laso.engine.layout import Array
 from laso.errors import BadData, BadModel, quoted
 from laso.features.encoder import ColumnEncoder, distinct_labels, label_numbers
-from laso.features.inputs import labels_of, read_input, string_keys
+from laso.features.inputs import read_input, read_labels, string_keys
 from laso.features.templates import BIAS, LABEL, LENGTH, Template
 from laso.params import check_parameters
 from laso.queues import MakeQueue, beam
@@ -29,11 +29,11 @@ from laso.tasks.joint.problem import Joint
 from laso.tasks.sequences import (
     WITH_MARGIN,
     SequenceTask,
-    by_sentence,
-    chosen_features,
-    counted,
+    count_labels,
     joined_label,
-    one_by_one,
+    label_list,
+    resolve_features,
+    split_sentences,
 )
 from laso.tasks.tagging.task import FollowTable
 from laso.training import Rule
@@ -137,7 +137,7 @@ class JointTask(SequenceTask):
                     f"are {', '.join(self.layers)}; or y"
                 )
             return self.split(data)
-        tokens = labels_of(y, data.lengths)
+        tokens = read_labels(y, data.lengths)
         for i, token in enumerate(tokens):
             if not isinstance(token, (tuple, list)) or len(token) != n:
                 raise BadData(
@@ -163,7 +163,7 @@ class JointTask(SequenceTask):
     def counts_in(self, data: Data, outputs: list[Column]) -> list[Counter[str]]:
         """Return how often each label occurs, for each layer."""
         return [
-            Counter({f"{layer}{BETWEEN}{label}": n for label, n in counted(column).items()})
+            Counter({f"{layer}{BETWEEN}{label}": n for label, n in count_labels(column).items()})
             for layer, column in zip(self.layers, outputs, strict=True)
         ]
 
@@ -173,15 +173,15 @@ class JointTask(SequenceTask):
         """Return the labels that tokens have together, if only these may go together."""
         if self.pairs != OBSERVED:
             return {}
-        columns = map(one_by_one, outputs)
-        pairs = _together(dict(zip(self.layers, columns, strict=True)))
-        return {"pairs": pairs if state is None else _joined(state["pairs"], pairs)}
+        columns = map(label_list, outputs)
+        pairs = _observed_pairs(dict(zip(self.layers, columns, strict=True)))
+        return {"pairs": pairs if state is None else _union(state["pairs"], pairs)}
 
     # ------------------------------------------------------------------ encoding
 
     def templates(self, names: tuple[str, ...]) -> str | Sequence[str | Template]:
         """Return the feature templates for columns of these names."""
-        return chosen_features(self.features, self.resources, FEATURE_SETS, names, self.layers)
+        return resolve_features(self.features, self.resources, FEATURE_SETS, names, self.layers)
 
     def make_encoder(
         self,
@@ -237,7 +237,7 @@ class JointTask(SequenceTask):
 
     def decode_all(self, inputs: Any, steps: Array, ends: Array) -> Labels:
         """Return the labels of each token as a tuple, one for each layer."""
-        found = self.encoder_.decoded(steps)
+        found = self.encoder_.decode_layers(steps)
         tokens = list(zip(*(found[layer] for layer in self.layers), strict=True))
         return [tokens[a:b] for a, b in pairwise([0, *ends.tolist()])]
 
@@ -278,7 +278,7 @@ class JointTask(SequenceTask):
 
     def gold_outputs(self, inputs: Data, outputs: list[Column]) -> list[Any]:
         """Return the labels of each token as a tuple, one for each layer."""
-        columns = [by_sentence(column, inputs.lengths) for column in outputs]
+        columns = [split_sentences(column, inputs.lengths) for column in outputs]
         return [list(zip(*layers, strict=True)) for layers in zip(*columns, strict=True)]
 
     def score(self, gold: Sequence[Sequence[Any]], predicted: Sequence[Any]) -> float:
@@ -295,7 +295,7 @@ class JointTask(SequenceTask):
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
-def _together(columns: Mapping[str, Sequence[str | None]]) -> dict[str, Any]:
+def _observed_pairs(columns: Mapping[str, Sequence[str | None]]) -> dict[str, Any]:
     """The labels that tokens have together, in each two layers."""
     found: dict[str, Any] = {}
     for (a, first), (b, second) in combinations(columns.items(), 2):
@@ -305,7 +305,7 @@ def _together(columns: Mapping[str, Sequence[str | None]]) -> dict[str, Any]:
     return found
 
 
-def _joined(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+def _union(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
     """The labels that tokens have together in the one or in the other."""
     return {
         a: {

@@ -110,7 +110,7 @@ class TaggingEncoder(ColumnEncoder):
         if self.constraints is None:
             return
         for length in np.unique(lengths).tolist():
-            if not self.constraints.possible(length):
+            if not self.constraints.allows_length(length):
                 raise BadData(
                     f"no {length} labels in a row keep the constraints",
                     sentence=int(np.argmax(lengths == length)) + 1,

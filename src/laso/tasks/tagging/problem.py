@@ -20,7 +20,7 @@ import numpy as np
 from laso.engine.costs import cost_of
 from laso.engine.layout import BLOCKS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS, Array
 from laso.engine.problem import CompiledProblem
-from laso.features.windows import LABEL_ATOM, Program, as_numbers, template_keys
+from laso.features.windows import LABEL_ATOM, Program, flatten_program, template_keys
 from laso.tasks.constraints import Constraints
 
 # The constants at the head of spec; programs and tables follow them.
@@ -192,7 +192,7 @@ def make_spec(
     spec[N_STATIC], spec[N_DYNAMIC] = len(static), len(dynamic)
     for at, program in ((STATIC, static), (DYNAMIC, dynamic)):
         spec[at] = len(spec)
-        spec += as_numbers(program)
+        spec += flatten_program(program)
     if constraints is not None:
         order = max(order, 1)
         reaching = constraints.reaching(longest)

@@ -1,12 +1,12 @@
-"""Mixtures of the chunkers of Table 1."""
+"""Averages of the chunkers of Table 1."""
 
 from __future__ import annotations
 
 from laso.experiments import table1
-from laso.experiments.mixtures import mixture
+from laso.experiments.averages import average_experiment
 
-EXPERIMENT = mixture(
-    "mixture1",
+EXPERIMENT = average_experiment(
+    "average1",
     table1.EXPERIMENT,
     {row: table1.ROWS[row] for row in ("LaSOp_5", "LaSOa_5")},
     {"precision": 2, "recall": 2, "f": 2, "test_s": 2},

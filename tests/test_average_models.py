@@ -7,10 +7,10 @@ from typer.testing import CliRunner
 from laso import BadModel, Chunker, Tagger, average_models, load_model
 from laso.cli import app
 from laso.data import load_bundled, write_columns
-from laso.experiments import mixtures
+from laso.experiments import averages
 from laso.experiments.measure import Row
 from laso.experiments.runner import experiment
-from laso.model_file import stored_rows
+from laso.model_file import keys_and_rows
 
 TRAIN, TEST = load_bundled()
 
@@ -25,7 +25,7 @@ def models():
 
 
 def by_key(model):
-    keys, rows = stored_rows(model.weights_)
+    keys, rows = keys_and_rows(model.weights_)
     return {key: model.weights_.v[row] for key, row in zip(keys.tolist(), rows, strict=True)}
 
 
@@ -39,11 +39,11 @@ def test_every_weight_is_the_mean(models):
         assert np.allclose(weights, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_one_model_is_its_own_mixture(models):
+def test_one_model_is_its_own_average(models):
     assert average_models(models[:1]).predict(TEST) == models[0].predict(TEST)
 
 
-def test_the_models_stay_as_they_are_and_the_mixture_goes_into_a_file(models, tmp_path):
+def test_the_models_stay_as_they_are_and_the_average_goes_into_a_file(models, tmp_path):
     before = [model.predict(TEST) for model in models]
     found = average_models(models)
     assert [model.predict(TEST) for model in models] == before
@@ -86,9 +86,9 @@ def test_the_command(models, tmp_path):
     names = [str(tmp_path / f"{i}.laso") for i in range(3)]
     for name, model in zip(names, models, strict=True):
         model.save(name)
-    done = CliRunner().invoke(app, ["mix", *names, "--model", str(tmp_path / "all.laso")])
+    done = CliRunner().invoke(app, ["average", *names, "--model", str(tmp_path / "all.laso")])
     assert done.exit_code == 0, done.output
-    assert "3 models mixed" in done.output
+    assert "3 models averaged" in done.output
     write_columns(tmp_path / "test.txt", TEST)
     found = load_model(tmp_path / "all.laso")
     assert found.predict(tmp_path / "test.txt") == average_models(models).predict(TEST)
@@ -98,7 +98,7 @@ def test_the_command(models, tmp_path):
 
 
 def test_each_size_is_tested_with_the_models_of_its_own(tmp_path):
-    made = mixtures.Several(tagger, seed=1)
+    made = averages.ModelGroup(tagger, seed=1)
     assert [model.seed for model in made.models] == list(range(8, 16))
     write_columns(tmp_path / "train.txt", TRAIN[:40])
     made.fit(tmp_path / "train.txt")
@@ -106,25 +106,27 @@ def test_each_size_is_tested_with_the_models_of_its_own(tmp_path):
     def tested(model, path):
         return {"weights": float(np.abs(model.weights_.v).sum()), "path": path}
 
-    parts = mixtures.of_each_size(tested, made, tmp_path)["parts"]
+    parts = averages.tested_by_size(tested, made, tmp_path)["parts"]
     assert [part["models"] for part in parts] == [1, 2, 4, 8]
-    mixture = average_models(made.models[:4])
-    assert parts[2] == tested(mixture, tmp_path) | {"models": 4}
+    average = average_models(made.models[:4])
+    assert parts[2] == tested(average, tmp_path) | {"models": 4}
     assert made.n_iter_ == 2
     assert made.save(tmp_path / "m.laso") == (tmp_path / "m.laso").stat().st_size
 
 
 def test_settings_are_chosen_with_one_model(tmp_path):
     write_columns(tmp_path / "train.txt", TRAIN[:40])
-    made = mixtures.Several(tagger, seed=0).fit(tmp_path / "train.txt", dev=tmp_path / "train.txt")
+    made = averages.ModelGroup(tagger, seed=0).fit(
+        tmp_path / "train.txt", dev=tmp_path / "train.txt"
+    )
     alone = tagger(seed=0).fit(tmp_path / "train.txt", dev=tmp_path / "train.txt")
     assert len(made.models) == 1
     assert made.scores_ == alone.scores_
 
 
-@pytest.mark.parametrize("name", ["mixture1", "mixture2"])
+@pytest.mark.parametrize("name", ["average1", "average2"])
 def test_rows_and_choices_are_those_of_the_table(name):
-    found, base = experiment(name), experiment(name.replace("mixture", "table"))
+    found, base = experiment(name), experiment(name.replace("average", "table"))
     assert found.chosen_by == base.name
     assert found.rows == {row: base.rows[row] for row in found.rows}
 
@@ -133,10 +135,10 @@ def test_the_report_has_a_line_for_each_number_of_models(tmp_path):
     facts: Row = {"row": "LaSOp_5", "features": "rich", "resources": [], "corpus": "conll2000"}
     facts |= {"seed": 0, "train_s": 80.0, "precision": 1.0, "recall": 2.0, "test_s": 0.5}
     facts |= {"versions": {"laso": "1"}, "machine": {}, "jobs": 1}
-    results = [facts | {"models": n, "f": 90.0 + n} for n in mixtures.SIZES]
-    (file,) = experiment("mixture1").report(results, {}, tmp_path)
+    results = [facts | {"models": n, "f": 90.0 + n} for n in averages.SIZES]
+    (file,) = experiment("average1").report(results, {}, tmp_path)
     text = file.read_text()
     assert "## Features rich, no resources" in text
     assert "| LaSOp_5 | 4 | 1.00 | 2.00 | 94.00 | 0.50 | 40 |" in text
-    (file,) = experiment("mixture1").report([], {}, tmp_path)
+    (file,) = experiment("average1").report([], {}, tmp_path)
     assert "Nothing was measured yet." in file.read_text()

@@ -1,4 +1,4 @@
-"""What a mixture gains: the mean of the weights of models that differ in their seeds only.
+"""Averages of models that differ only in their seeds: what the mean of their weights gains.
 
 Rows and settings are those of Table 1 or 2. Each result has one part for each number of models.
 """
@@ -16,59 +16,59 @@ from laso.experiments.runner import Config, Experiment
 
 SIZES = (1, 2, 4, 8)
 NOTES = """\
-Scores are in per cent. Models of a row have the settings that held-out data chose for it alone, and
-differ in their seeds; a mixture has the mean of their weights, and is one model to use: the time to
-test is that of one. Training time is that of all its models, one after the other."""
+Scores are in per cent. The models of a row share the settings chosen on held-out data and differ in
+their seeds. Their average is one model with the mean of their weights, so its test time is that of
+a single model. Its training time is that of all its models, one after the other."""
 
 
-class Several:
-    """As many models as the largest mixture has, to be trained like one."""
+class ModelGroup:
+    """The models of the largest average, trained as if they were one estimator."""
 
     def __init__(self, make: Callable[..., Any], *, seed: int, **given: Any):
         most = max(SIZES)
         self.models = [make(seed=most * seed + i, **given) for i in range(most)]
 
-    def fit(self, train: Path, dev: Path | None = None) -> Several:
-        """Train each; with data held out the first only, for which the settings are chosen."""
+    def fit(self, train: Path, dev: Path | None = None) -> ModelGroup:
+        """Train every model; with held-out data only the first, since settings are chosen by it."""
         if dev is not None:
             del self.models[1:]
         for model in self.models:
             model.fit(train, dev=dev)
         return self
 
-    def of(self, n: int) -> Any:
-        """The mixture of the first n."""
+    def average(self, n: int) -> Any:
+        """Return the average of the first n models."""
         from laso.estimators import average_models
 
         return average_models(self.models[:n])
 
     def save(self, path: Path) -> int:
-        """Write the mixture of all; its size."""
-        return int(self.of(len(self.models)).save(path))
+        """Save the average of all models and return the size in bytes."""
+        return int(self.average(len(self.models)).save(path))
 
     @property
     def interrupted_(self) -> bool:
-        """Was one of them?"""
+        """Whether the training of any model was interrupted."""
         return any(model.interrupted_ for model in self.models)
 
     @property
     def n_iter_(self) -> int:
-        """The epochs of one."""
+        """The number of epochs of one model."""
         return int(self.models[0].n_iter_)
 
     @property
     def scores_(self) -> list[float]:
-        """The scores of the first on data held out."""
+        """The scores of the first model on held-out data."""
         return list(self.models[0].scores_)
 
 
-def of_each_size(tested: Callable[[Any, Path], Row], model: Several, path: Path) -> Row:
-    """The scores of each mixture, as parts of one result."""
-    return {"parts": [tested(model.of(n), path) | {"models": n} for n in SIZES]}
+def tested_by_size(tested: Callable[[Any, Path], Row], model: ModelGroup, path: Path) -> Row:
+    """Return the scores of the average of each size, as parts of one result."""
+    return {"parts": [tested(model.average(n), path) | {"models": n} for n in SIZES]}
 
 
 def section(results: list[Row], measures: Mapping[str, int]) -> str:
-    """A line for each row and number of models."""
+    """Return a table with a line for each row and number of models."""
     lines = []
     for row in dict.fromkeys(result["row"] for result in results):
         for n in SIZES:
@@ -81,25 +81,25 @@ def section(results: list[Row], measures: Mapping[str, int]) -> str:
     return table(["row", "models", *measures, "train s"], lines, left=1)
 
 
-def mixture(
+def average_experiment(
     name: str,
     base: Experiment,
     rows: Mapping[str, Config],
     measures: Mapping[str, int],
     features: str,
 ) -> Experiment:
-    """The experiment with mixtures of models of another experiment's rows."""
+    """Return the experiment that averages models of another experiment's rows."""
 
     def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path]:
-        plan = Plan(name, f"Mixtures of models of {base.name.capitalize()}", rows, NOTES)
+        plan = Plan(name, f"Averages of models of {base.name.capitalize()}", rows, NOTES)
         lines = partial(section, measures=measures)
         return saved(folder / f"{name}.md", document(plan, results, lines))
 
     return Experiment(
         name=name,
         rows=rows,
-        estimator=lambda: partial(Several, base.estimator()),
-        tested=partial(of_each_size, base.tested),
+        estimator=lambda: partial(ModelGroup, base.estimator()),
+        tested=partial(tested_by_size, base.tested),
         report=write,
         shown={**measures, "train_s": 0},
         features=(features,),
