@@ -1,5 +1,7 @@
 """What the documents say is so: their Python runs, their links lead somewhere, names exist."""
 
+import ast
+import inspect
 import re
 import subprocess
 import sys
@@ -14,7 +16,9 @@ import pytest
 from rich.console import Console
 
 import laso
+from laso import SearchEstimator, Task, model_file
 from laso.cli import demo
+from laso.examples.segmentation import LINES, Segmentation
 from tools import site_links
 
 ROOT = Path(__file__).parents[1]
@@ -216,6 +220,173 @@ def test_make_targets_in_documents_exist():
 def test_files_that_contributing_names_exist():
     for name in re.findall(r"`((?:src|tests)/[\w/.]+)`", text_of(ROOT / "CONTRIBUTING.md")):
         assert (ROOT / name).exists(), name
+
+
+ARCHITECTURE = ROOT / "docs" / "explanation" / "architecture.md"
+LAYERS = [  # as in the picture, the lowest first; a folder imports only from those before it
+    {"the paper", "data"},
+    {"engine"},
+    {"features"},
+    {"tasks"},
+    {"estimators"},
+    {"experiments"},
+    {"cli"},
+]
+BESIDE = {"examples", "__init__", "precision_recall", "calibration", "model_file", "saving"}
+
+
+def resolved(name):
+    """The object of a dotted name."""
+    parts = name.split(".")
+    for n in range(len(parts), 0, -1):
+        try:
+            thing = import_module(".".join(parts[:n]))
+        except ModuleNotFoundError:
+            continue
+        for attribute in parts[n:]:
+            thing = getattr(thing, attribute)
+        return thing
+    raise ModuleNotFoundError(name)
+
+
+def dotted(text):
+    return re.findall(r"`(laso(?:\.\w+)+)`", text)
+
+
+@pytest.mark.parametrize("name", sorted(set(dotted(text_of(ARCHITECTURE)))))
+def test_names_in_the_architecture_exist(name):
+    assert resolved(name) is not None
+
+
+def test_paths_in_the_architecture_exist():
+    paths = re.findall(r"`(src/[\w/.]+)`", text_of(ARCHITECTURE))
+    assert len(paths) > 20
+    for name in paths:
+        assert (ROOT / name).exists(), name
+
+
+def test_files_and_folders_in_the_picture_of_the_architecture_exist():
+    picture = ARCHITECTURE.with_suffix(".svg").read_text(encoding="utf-8")
+    boxes = re.findall(r'class="name">(.+?)</text>(.+?)(?:<rect|<path)', picture, re.DOTALL)
+    assert {name for name, _ in boxes} >= {"engine/", "tasks/", "estimators/"}
+    for title, lines in boxes:
+        folder = ROOT / "src" / "laso" / (title if title.endswith("/") else "")
+        assert folder.is_dir(), title
+        for name in re.findall(r"\w+(?:\.py|/)", lines):
+            if title != "tasks/" or name not in ("problem.py", "encoder.py", "task.py"):
+                assert (folder / name).exists(), f"{title}{name}"
+    for task, name in [
+        (t, n) for t in ("tagging", "chunking", "joint") for n in ("problem", "task")
+    ]:
+        assert (ROOT / "src" / "laso" / "tasks" / task / f"{name}.py").exists()
+
+
+def layer_of(part):
+    name = part if any(part in layer for layer in LAYERS) else "the paper"
+    return next(i for i, layer in enumerate(LAYERS) if name in layer)
+
+
+def test_no_folder_imports_from_one_above_it():
+    package = ROOT / "src" / "laso"
+    folders = {folder for layer in LAYERS for folder in layer}
+    found = 0
+    for path in package.rglob("*.py"):
+        own = path.relative_to(package).with_suffix("").parts[0]
+        if own in BESIDE:
+            continue
+        for node in ast.parse(text_of(path)).body:
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("laso."):
+                other = (node.module or "").split(".")[1]
+                if other in folders and other != own:
+                    found += 1
+                    assert layer_of(other) < layer_of(own), f"{path}: {node.module}"
+    assert found > 100
+
+
+def flow(heading):
+    """The names in the first column of the table below a heading of the architecture."""
+    section = text_of(ARCHITECTURE).partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    return re.findall(r"^\| `([\w.]+)` \|", section, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("heading", "run"),
+    [
+        ("What happens in fit", lambda model, X, y: model.fit(X, y)),
+        ("What happens in predict", lambda model, X, y: model.predict(X)),
+    ],
+)
+def test_the_flows_of_the_architecture_are_the_real_calls(heading, run):
+    X, y = [line.replace(" ", "") for line in LINES], [line.split() for line in LINES]
+    model = SearchEstimator(Segmentation(), queue=2, epochs=1).fit(X, y)
+    calls = []
+
+    def note(frame, event, _):
+        if event == "call":
+            calls.append(frame.f_code)
+
+    sys.setprofile(note)
+    try:
+        run(model, X, y)
+    finally:
+        sys.setprofile(None)
+    names = flow(heading)
+    assert len(names) >= 8
+    seen = iter(calls)
+    for name in names:  # kernels are machine code, and compiled code is found once a process
+        if ".kernels." not in name and ".native." not in name:
+            code = inspect.unwrap(resolved(name)).__code__
+            assert any(each is code for each in seen), f"{name} is not called, or not there"
+
+
+def test_the_page_on_tasks_has_every_part_of_a_task():
+    page = text_of(ROOT / "docs/reference/tasks.md")
+    parts = {name for name in vars(Task) if not name.startswith("_")} | {"problem"}
+    assert {name for name in parts if not re.search(rf"`{name}[`(]", page)} == set()
+    methods = set(re.findall(r"`(\w+)\([^`]*\)`", page))
+    assert methods - parts - {"beam", "perceptron", "predict_confidence"} == set()
+
+
+def class_sources(text):
+    """The classes of a program as trees, without docstrings."""
+    found = {}
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.ClassDef):
+            node.body = node.body[ast.get_docstring(node) is not None :]
+            found[node.name] = ast.dump(node)
+    return found
+
+
+def test_the_tutorial_on_tasks_is_the_example_of_the_package():
+    example = text_of(ROOT / "src/laso/examples/segmentation.py")
+    tutorial = class_sources(
+        "\n".join(BLOCK.findall(text_of(ROOT / "docs/tutorial/your-own-task.md")))
+    )
+    for name, source in class_sources(example).items():
+        assert tutorial[name] == source
+    classes = example[example.index("class Words") : example.index("LINES =")]
+    assert sum(bool(line.strip()) for line in classes.splitlines()) < 80
+
+
+def test_the_page_on_model_files_has_the_present_format():
+    page = text_of(ROOT / "docs/reference/model-file.md")
+    assert re.findall(r"^\| `format` \| (\d+)", page, re.MULTILINE) == [str(model_file.FORMAT)]
+
+
+PRIVATE = re.compile(
+    r"\bmade over\b|\bso many\b|\blaso\.(?:dial|mixed|explanation)\b|\blaso mix\b|\bmixed\("
+    r"|\bdial\b|\b(?:facts|notes|encoder)_\b|\btemplates=|\bbetween=|\bwanted\b"
+    r"|finds the rest out"
+)
+OTHERS = {"docs/reference/command-line.md", "docs/how-to/use-the-command-line.md"}
+
+
+@pytest.mark.parametrize("path", [p for p in DOCUMENTS if named(p) not in OTHERS], ids=named)
+def test_documents_use_the_words_of_the_field(path):
+    if named(path) == "CHANGELOG.md":
+        pytest.skip("the changelog lists old names")
+    text = re.sub(r"<!-- (?:figures|make) .*?<!-- end -->", "", text_of(path), flags=re.DOTALL)
+    assert PRIVATE.findall(text) == []
 
 
 def output_of(command):
