@@ -16,7 +16,7 @@ import pytest
 from rich.console import Console
 
 import laso
-from laso import SearchEstimator, Task, model_file
+from laso import Chunker, SearchEstimator, Tagger, Task, adagrad, exact, model_file
 from laso.cli import demo
 from laso.examples.segmentation import LINES, Segmentation
 from tools import site_links
@@ -366,6 +366,39 @@ def test_the_tutorial_on_tasks_is_the_example_of_the_package():
         assert tutorial[name] == source
     classes = example[example.index("class Words") : example.index("LINES =")]
     assert sum(bool(line.strip()) for line in classes.splitlines()) < 80
+
+
+def first_columns(page, heading, level="##"):
+    """The names in the first column of the tables below a heading, up to the next heading."""
+    section = page.partition(f"{level} {heading}\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`.+?) \|", section, re.MULTILINE)
+    return [re.findall(r"`([^`]+)`", row) for row in rows]
+
+
+def test_the_page_on_model_files_names_what_a_file_has(tmp_path):
+    page = text_of(ROOT / "docs/reference/model-file.md")
+    named_keys = {name for row in first_columns(page, "The header") for name in row}
+    named_tensors = set()
+    for first, *more in first_columns(page, "The tensors"):
+        stem = first.rpartition(".")[0]
+        named_tensors |= {first, *(stem + name if name[0] == "." else name for name in more)}
+    X, y = [line.replace(" ", "") for line in LINES], [line.split() for line in LINES]
+    own = SearchEstimator(Segmentation(), queue=exact(), update=adagrad(), epochs=1).fit(X, y)
+    chunker = Chunker(epochs=1).fit([[("The", "B-NP"), ("dog", "I-NP")]])
+    dicts = Tagger(epochs=1).fit([[{"word": "a"}, {"word": "b"}]], [["A", "B"]])
+    keys, tensors = set(), set()
+    for model, options in [
+        (own, {"training": True}),
+        (chunker, {"weights": "int8"}),
+        (dicts, {}),
+        (Tagger(epochs=1).fit([[("The", "DT", "A"), ("dog", "NN", "B")]]), {}),
+    ]:
+        model.save(tmp_path / "model", **options)
+        header, arrays = model_file.read_file(tmp_path / "model")
+        keys |= header.keys() | header["learned"].keys()
+        tensors |= arrays.keys()
+    assert named_keys == keys
+    assert named_tensors == tensors
 
 
 def test_the_page_on_model_files_has_the_present_format():
