@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import json
 import re
 import subprocess
 import sys
@@ -19,7 +20,7 @@ import laso
 from laso import Chunker, SearchEstimator, Tagger, Task, adagrad, exact, model_file
 from laso.cli import demo
 from laso.examples.segmentation import LINES, Segmentation
-from tools import site_links
+from tools import figures, site_links
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted(
@@ -67,16 +68,49 @@ def test_no_python_is_overlooked():
         assert len(BLOCK.findall(text_of(path))) == text_of(path).count("```python")
 
 
-def test_the_example_of_the_readme_is_short_and_complete(tmp_path):
-    (example,) = BLOCK.findall(text_of(ROOT / "README.md"))
+def test_the_examples_of_the_readme_are_short_and_complete(tmp_path):
+    first, example = BLOCK.findall(text_of(ROOT / "README.md"))
+    assert len(first.strip().splitlines()) <= 6
+    assert "fit(" in first
     assert len(example.splitlines()) <= 30
     assert "class" in example
     assert "fit(" in example
     assert "assert" in example
-    file = tmp_path / "example.py"
-    file.write_text(example, encoding="utf-8")
-    run = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, check=False)
-    assert (run.returncode, run.stderr) == (0, "")
+    for text, output in ((first, first.rpartition("# ")[2]), (example, "")):
+        file = tmp_path / "example.py"
+        file.write_text(text, encoding="utf-8")
+        run = subprocess.run(
+            [sys.executable, str(file)], capture_output=True, text=True, check=False
+        )
+        assert (run.returncode, run.stderr) == (0, "")
+        assert run.stdout == output
+
+
+def peers():
+    text = (ROOT / "benchmarks/results/peers.json").read_text(encoding="utf-8")
+    return json.loads(text)
+
+
+def test_the_table_of_the_readme_comes_from_the_measurements():
+    (place,) = figures.PLACE.finditer(text_of(ROOT / "README.md"))
+    assert place[2] == "peers"
+    assert place[0] == place[1] + figures.short_peers(peers()) + place[3], "run tools/figures.py"
+    shown = figures.short_peers(peers()[:-1])
+    assert shown.count("\n| ") == 2 + len(figures.SHORT) - 1  # a row that is not there is left out
+    for row in peers():
+        if row["system"] != "laso":  # no peer is left out
+            assert (row["system"], row["config"]) in figures.SHORT
+
+
+def test_what_the_readme_says_of_its_table_holds():
+    rows = {(row["system"], row["config"]): row for row in peers()}
+    best, ours = rows["python-crfsuite", "lbfgs"], rows["laso", "beam 5"]
+    assert all(best["f"] > row["f"] for row in rows.values() if row is not best)
+    for (system, _), row in rows.items():
+        if system != "laso" and row is not best:
+            assert row["f"] < ours["f"]
+            assert row["train_s"] > ours["train_s"]
+            assert row["tokens_per_s"] < ours["tokens_per_s"]
 
 
 @pytest.mark.parametrize("path", LINKED, ids=named)
