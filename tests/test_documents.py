@@ -1,5 +1,8 @@
 """What the documents say is so: their Python runs, their links lead somewhere, names exist."""
 
+import ast
+import inspect
+import json
 import re
 import subprocess
 import sys
@@ -14,8 +17,10 @@ import pytest
 from rich.console import Console
 
 import laso
+from laso import Chunker, SearchEstimator, Tagger, Task, adagrad, exact, model_file
 from laso.cli import demo
-from tools import site_links
+from laso.examples.segmentation import LINES, Segmentation
+from tools import figures, site_links
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted(
@@ -63,16 +68,49 @@ def test_no_python_is_overlooked():
         assert len(BLOCK.findall(text_of(path))) == text_of(path).count("```python")
 
 
-def test_the_example_of_the_readme_is_short_and_complete(tmp_path):
-    (example,) = BLOCK.findall(text_of(ROOT / "README.md"))
+def test_the_examples_of_the_readme_are_short_and_complete(tmp_path):
+    first, example = BLOCK.findall(text_of(ROOT / "README.md"))
+    assert len(first.strip().splitlines()) <= 6
+    assert "fit(" in first
     assert len(example.splitlines()) <= 30
     assert "class" in example
     assert "fit(" in example
     assert "assert" in example
-    file = tmp_path / "example.py"
-    file.write_text(example, encoding="utf-8")
-    run = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, check=False)
-    assert (run.returncode, run.stderr) == (0, "")
+    for text, output in ((first, first.rpartition("# ")[2]), (example, "")):
+        file = tmp_path / "example.py"
+        file.write_text(text, encoding="utf-8")
+        run = subprocess.run(
+            [sys.executable, str(file)], capture_output=True, text=True, check=False
+        )
+        assert (run.returncode, run.stderr) == (0, "")
+        assert run.stdout == output
+
+
+def peers():
+    text = (ROOT / "benchmarks/results/peers.json").read_text(encoding="utf-8")
+    return json.loads(text)
+
+
+def test_the_table_of_the_readme_comes_from_the_measurements():
+    (place,) = figures.PLACE.finditer(text_of(ROOT / "README.md"))
+    assert place[2] == "peers"
+    assert place[0] == place[1] + figures.short_peers(peers()) + place[3], "run tools/figures.py"
+    shown = figures.short_peers(peers()[:-1])
+    assert shown.count("\n| ") == 2 + len(figures.SHORT) - 1  # a row that is not there is left out
+    for row in peers():
+        if row["system"] != "laso":  # no peer is left out
+            assert (row["system"], row["config"]) in figures.SHORT
+
+
+def test_what_the_readme_says_of_its_table_holds():
+    rows = {(row["system"], row["config"]): row for row in peers()}
+    best, ours = rows["python-crfsuite", "lbfgs"], rows["laso", "beam 5"]
+    assert all(best["f"] > row["f"] for row in rows.values() if row is not best)
+    for (system, _), row in rows.items():
+        if system != "laso" and row is not best:
+            assert row["f"] < ours["f"]
+            assert row["train_s"] > ours["train_s"]
+            assert row["tokens_per_s"] < ours["tokens_per_s"]
 
 
 @pytest.mark.parametrize("path", LINKED, ids=named)
@@ -206,6 +244,27 @@ def test_names_of_modules_in_the_reference_exist(name):
         assert getattr(import_module(module), attribute).__doc__
 
 
+def test_new_names_in_the_changelog_exist_and_old_ones_do_not():
+    rows = re.findall(r"^\| (.+?) \| (.+?) \|$", text_of(ROOT / "CHANGELOG.md"), re.MULTILINE)
+    assert len(rows) > 15
+    for old, new in rows:
+        for name in re.findall(r"`(laso(?:\.\w+)+)", new):
+            assert resolved(name) is not None
+        for name in re.findall(r"`(laso(?:\.\w+)+)", old):
+            with pytest.raises((ModuleNotFoundError, AttributeError)):
+                resolved(name)
+    text = " ".join(new for _, new in rows)
+    parameters = re.findall(r"`(Tagger|Chunker|JointTagger)\((\w+)=", text)
+    assert len(parameters) == 3
+    for name, parameter in parameters:
+        assert parameter in inspect.signature(getattr(laso, name).__init__).parameters
+    for name in re.findall(r"`model\.(\w+)\(", text):
+        assert callable(getattr(SearchEstimator, name))
+    for name in re.findall(r"`(\w+)(?:\(|`)", text):
+        if not hasattr(laso, name):
+            assert name in ("block", "sub_block", "block_features", "factors", "as_html"), name
+
+
 def test_make_targets_in_documents_exist():
     makefile = text_of(ROOT / "Makefile")
     for path in DOCUMENTS:
@@ -216,6 +275,208 @@ def test_make_targets_in_documents_exist():
 def test_files_that_contributing_names_exist():
     for name in re.findall(r"`((?:src|tests)/[\w/.]+)`", text_of(ROOT / "CONTRIBUTING.md")):
         assert (ROOT / name).exists(), name
+
+
+ARCHITECTURE = ROOT / "docs" / "explanation" / "architecture.md"
+LAYERS = [  # as in the picture, the lowest first; a folder imports only from those before it
+    {"the paper", "data"},
+    {"engine"},
+    {"features"},
+    {"tasks"},
+    {"estimators"},
+    {"experiments"},
+    {"cli"},
+]
+BESIDE = {"examples", "__init__", "precision_recall", "calibration", "model_file", "saving"}
+
+
+def resolved(name):
+    """The object of a dotted name."""
+    parts = name.split(".")
+    for n in range(len(parts), 0, -1):
+        try:
+            thing = import_module(".".join(parts[:n]))
+        except ModuleNotFoundError:
+            continue
+        for attribute in parts[n:]:
+            thing = getattr(thing, attribute)
+        return thing
+    raise ModuleNotFoundError(name)
+
+
+def dotted(text):
+    return re.findall(r"`(laso(?:\.\w+)+)`", text)
+
+
+@pytest.mark.parametrize("name", sorted(set(dotted(text_of(ARCHITECTURE)))))
+def test_names_in_the_architecture_exist(name):
+    assert resolved(name) is not None
+
+
+def test_paths_in_the_architecture_exist():
+    paths = re.findall(r"`(src/[\w/.]+)`", text_of(ARCHITECTURE))
+    assert len(paths) > 20
+    for name in paths:
+        assert (ROOT / name).exists(), name
+
+
+def test_files_and_folders_in_the_picture_of_the_architecture_exist():
+    picture = ARCHITECTURE.with_suffix(".svg").read_text(encoding="utf-8")
+    boxes = re.findall(r'class="name">(.+?)</text>(.+?)(?:<rect|<path)', picture, re.DOTALL)
+    assert {name for name, _ in boxes} >= {"engine/", "tasks/", "estimators/"}
+    for title, lines in boxes:
+        folder = ROOT / "src" / "laso" / (title if title.endswith("/") else "")
+        assert folder.is_dir(), title
+        for name in re.findall(r"\w+(?:\.py|/)", lines):
+            if title != "tasks/" or name not in ("problem.py", "encoder.py", "task.py"):
+                assert (folder / name).exists(), f"{title}{name}"
+    for task, name in [
+        (t, n) for t in ("tagging", "chunking", "joint") for n in ("problem", "task")
+    ]:
+        assert (ROOT / "src" / "laso" / "tasks" / task / f"{name}.py").exists()
+
+
+def layer_of(part):
+    name = part if any(part in layer for layer in LAYERS) else "the paper"
+    return next(i for i, layer in enumerate(LAYERS) if name in layer)
+
+
+def test_no_folder_imports_from_one_above_it():
+    package = ROOT / "src" / "laso"
+    folders = {folder for layer in LAYERS for folder in layer}
+    found = 0
+    for path in package.rglob("*.py"):
+        own = path.relative_to(package).with_suffix("").parts[0]
+        if own in BESIDE:
+            continue
+        for node in ast.parse(text_of(path)).body:
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("laso."):
+                other = (node.module or "").split(".")[1]
+                if other in folders and other != own:
+                    found += 1
+                    assert layer_of(other) < layer_of(own), f"{path}: {node.module}"
+    assert found > 100
+
+
+def flow(heading):
+    """The names in the first column of the table below a heading of the architecture."""
+    section = text_of(ARCHITECTURE).partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    return re.findall(r"^\| `([\w.]+)` \|", section, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("heading", "run"),
+    [
+        ("What happens in fit", lambda model, X, y: model.fit(X, y)),
+        ("What happens in predict", lambda model, X, y: model.predict(X)),
+    ],
+)
+def test_the_flows_of_the_architecture_are_the_real_calls(heading, run):
+    X, y = [line.replace(" ", "") for line in LINES], [line.split() for line in LINES]
+    model = SearchEstimator(Segmentation(), queue=2, epochs=1).fit(X, y)
+    calls = []
+
+    def note(frame, event, _):
+        if event == "call":
+            calls.append(frame.f_code)
+
+    sys.setprofile(note)
+    try:
+        run(model, X, y)
+    finally:
+        sys.setprofile(None)
+    names = flow(heading)
+    assert len(names) >= 8
+    seen = iter(calls)
+    for name in names:  # kernels are machine code, and compiled code is found once a process
+        if ".kernels." not in name and ".native." not in name:
+            code = inspect.unwrap(resolved(name)).__code__
+            assert any(each is code for each in seen), f"{name} is not called, or not there"
+
+
+def test_the_page_on_tasks_has_every_part_of_a_task():
+    page = text_of(ROOT / "docs/reference/tasks.md")
+    parts = {name for name in vars(Task) if not name.startswith("_")} | {"problem"}
+    assert {name for name in parts if not re.search(rf"`{name}[`(]", page)} == set()
+    methods = set(re.findall(r"`(\w+)\([^`]*\)`", page))
+    assert methods - parts - {"beam", "perceptron", "predict_confidence"} == set()
+
+
+def class_sources(text):
+    """The classes of a program as trees, without docstrings."""
+    found = {}
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.ClassDef):
+            node.body = node.body[ast.get_docstring(node) is not None :]
+            found[node.name] = ast.dump(node)
+    return found
+
+
+def test_the_tutorial_on_tasks_is_the_example_of_the_package():
+    example = text_of(ROOT / "src/laso/examples/segmentation.py")
+    tutorial = class_sources(
+        "\n".join(BLOCK.findall(text_of(ROOT / "docs/tutorial/your-own-task.md")))
+    )
+    for name, source in class_sources(example).items():
+        assert tutorial[name] == source
+    classes = example[example.index("class Words") : example.index("LINES =")]
+    assert sum(bool(line.strip()) for line in classes.splitlines()) < 80
+
+
+def first_columns(page, heading, level="##"):
+    """The names in the first column of the tables below a heading, up to the next heading."""
+    section = page.partition(f"{level} {heading}\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`.+?) \|", section, re.MULTILINE)
+    return [re.findall(r"`([^`]+)`", row) for row in rows]
+
+
+def test_the_page_on_model_files_names_what_a_file_has(tmp_path):
+    page = text_of(ROOT / "docs/reference/model-file.md")
+    named_keys = {name for row in first_columns(page, "The header") for name in row}
+    named_tensors = set()
+    for first, *more in first_columns(page, "The tensors"):
+        stem = first.rpartition(".")[0]
+        named_tensors |= {first, *(stem + name if name[0] == "." else name for name in more)}
+    X, y = [line.replace(" ", "") for line in LINES], [line.split() for line in LINES]
+    own = SearchEstimator(Segmentation(), queue=exact(), update=adagrad(), epochs=1).fit(X, y)
+    chunker = Chunker(epochs=1).fit([[("The", "B-NP"), ("dog", "I-NP")]])
+    dicts = Tagger(epochs=1).fit([[{"word": "a"}, {"word": "b"}]], [["A", "B"]])
+    keys, tensors = set(), set()
+    for model, options in [
+        (own, {"training": True}),
+        (chunker, {"weights": "int8"}),
+        (dicts, {}),
+        (Tagger(epochs=1).fit([[("The", "DT", "A"), ("dog", "NN", "B")]]), {}),
+    ]:
+        model.save(tmp_path / "model", **options)
+        header, arrays = model_file.read_file(tmp_path / "model")
+        keys |= header.keys() | header["learned"].keys()
+        tensors |= arrays.keys()
+    assert named_keys == keys
+    assert named_tensors == tensors
+
+
+def test_the_page_on_model_files_has_the_present_format():
+    page = text_of(ROOT / "docs/reference/model-file.md")
+    assert re.findall(r"^\| `format` \| (\d+)", page, re.MULTILINE) == [str(model_file.FORMAT)]
+
+
+PRIVATE = re.compile(
+    r"\bmade over\b|\bso many\b|\blaso\.(?:dial|mixed|explanation)\b|\blaso mix\b|\bmixed\("
+    r"|\bdial\b|\b(?:facts|notes|encoder)_\b|\btemplates=|\bbetween=|\bwanted\b"
+    r"|finds the rest out"
+)
+OTHERS = {  # the changelog lists old names
+    "CHANGELOG.md",
+    "docs/reference/command-line.md",
+    "docs/how-to/use-the-command-line.md",
+}
+
+
+@pytest.mark.parametrize("path", [p for p in DOCUMENTS if named(p) not in OTHERS], ids=named)
+def test_documents_use_the_words_of_the_field(path):
+    text = re.sub(r"<!-- (?:figures|make) .*?<!-- end -->", "", text_of(path), flags=re.DOTALL)
+    assert PRIVATE.findall(text) == []
 
 
 def output_of(command):

@@ -1,17 +1,31 @@
 """Put the reports of experiments and benchmarks into the documents, between their markers.
 
-``<!-- figures table1 -->``, up to ``<!-- end -->``, gets what results/table1.md of either says
-below its title; links are made to lead there. A place whose report is not there stays as it is.
+``<!-- figures table1 -->``, up to ``<!-- end -->``, gets the text of results/table1.md of either
+below its title; links are changed to lead there. README.md gets a short table of the benchmarks in
+place of their report. A place whose report is not there stays as it is.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 RESULTS = [ROOT / name / "results" for name in ("experiments", "benchmarks")]
+SHORT = {  # the rows of the short table, and what they are called there
+    ("python-crfsuite", "ap"): "python-crfsuite, averaged perceptron",
+    ("python-crfsuite", "pa"): "python-crfsuite, passive-aggressive",
+    ("python-crfsuite", "lbfgs"): "python-crfsuite, L-BFGS",
+    ("vowpalwabbit", "sequence"): "Vowpal Wabbit, `--search_task sequence`",
+    ("laso", "beam 1"): "laso, greedy",
+    ("laso", "beam 5"): "laso, beam of 5",
+    ("laso", "exact likelihood"): "laso, exact search, likelihood",
+}
+COLUMNS = ("", "F", "training s", "tokens/s", "peak MB", "model MB")
 PLACE = re.compile(r"(<!-- figures (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -23,6 +37,38 @@ def figures(report: Path, document: Path) -> str:
     return re.sub(r"^#", "##", text, flags=re.MULTILINE)
 
 
+def short_peers(rows: Sequence[dict[str, Any]]) -> str:
+    """The benchmarks as README.md shows them: every peer, and three configurations of laso."""
+    measured = {(row["system"], row["config"]): row for row in rows}
+    lines = [COLUMNS, ("---", *["---:"] * (len(COLUMNS) - 1))]
+    for key, name in SHORT.items():
+        if key in measured:
+            row = measured[key]
+            total = row["read_s"] + row["features_s"] + row["train_s"]
+            speed, size = row["tokens_per_s"], row["model_bytes"] / 1e6
+            numbers = (f"{row['f']:.2f}", f"{total:.1f}", f"{speed:,.0f}", f"{row['peak_mb']:.0f}")
+            lines.append((name, *numbers, f"{size:.1f}"))
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    shown = [measured[key] for key in SHORT if key in measured]
+    runs = " or ".join(sorted({str(len(row["runs"])) for row in shown}))
+    chosen = all(row["chosen_on_held_out"] for row in shown)
+    settings = "settings chosen on held-out data" if chosen else "some settings are defaults"
+    calls = [row["first_call_s"] for row in rows if row.get("first_call_s")]
+    first = (
+        f", without the compilation at laso's first run on a machine (up to {max(calls):.0f} s "
+        "until the first labels)"
+        if calls
+        else ""
+    )
+    return (
+        f"Chunking of {shown[0]['corpus']} with CRFsuite's template on one thread of "
+        f"{shown[0]['machine']['cpu']}; {settings}; median of {runs} runs. Training is from the "
+        f"file to the saved model{first}. The [report](benchmarks/results/report.md) has all "
+        "configurations and conditions.\n\n"
+        f"{table}\n"
+    )
+
+
 def main() -> None:
     """Fill every place in the documents whose report is there."""
     for document in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
@@ -31,6 +77,9 @@ def main() -> None:
         def filled(place: re.Match[str], document: Path = document) -> str:
             for folder in RESULTS:
                 report = folder / f"{place[2]}.md"
+                if report.exists() and (document.name, place[2]) == ("README.md", "peers"):
+                    rows = json.loads(report.with_suffix(".json").read_text(encoding="utf-8"))
+                    return place[1] + short_peers(rows) + place[3]
                 if report.exists():
                     return place[1] + figures(report, document) + place[3]
             return place[0]
