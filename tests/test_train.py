@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from laso import Chunker, Tagger, alma, load_model
-from laso.cli import train as command
+from laso.cli.progress import Display
 from laso.data import load_bundled, write_columns
 from laso.estimators import Checkpoint
 from laso.evaluation import evaluated
+from tests.commands import without_notice
+from tests.interruption import StopAfter
 
 TRAIN, TEST = load_bundled()
 SMALL = TRAIN[:60]
@@ -57,10 +59,10 @@ def test_a_file_name_is_enough(laso, folder):
     best = max(result["scores"])
     assert result["evaluation"]["chunks"]["f"] == pytest.approx(100 * best)
     assert not list(folder.glob("*.checkpoint"))
-    found = Chunker.load("train.laso").predict(TEST[:20])
+    predicted = Chunker.load("train.laso").predict(TEST[:20])
     shown = laso("eval", "train.laso", "test.txt", "--json")
-    wanted = [[tag for *_, tag in s] for s in TEST[:20]]
-    assert json.loads(shown.out) == json.loads(json.dumps(evaluated(wanted, found).as_json()))
+    gold = [[tag for *_, tag in s] for s in TEST[:20]]
+    assert json.loads(shown.out) == json.loads(json.dumps(evaluated(gold, predicted).as_json()))
 
 
 def test_the_report_for_people_says_what_was_done(laso, folder):
@@ -317,15 +319,8 @@ def test_templates_of_a_file_and_named_columns(laso, folder):
 
 
 def test_ctrl_c_saves_what_was_learned(laso, folder, monkeypatch):
-    from contextlib import contextmanager
-
-    from tests.interruption import StopAfter
-
-    @contextmanager
-    def bar(console):
-        yield StopAfter(3)
-
-    monkeypatch.setattr(command, "bar", bar)
+    monkeypatch.setattr(Display, "__call__", lambda self, report: stop(report))
+    stop = StopAfter(3)
     shown = laso("train", "train.txt", "--task", "tag", "--json")
     assert shown.code == 130
     assert "interrupted" in shown.err
@@ -334,14 +329,12 @@ def test_ctrl_c_saves_what_was_learned(laso, folder, monkeypatch):
 
 
 PRESSED = """
-import signal, sys
-from contextlib import contextmanager
+import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background process ignores it
-from laso.cli import main, train
-@contextmanager
-def bar(console):
-    yield lambda report: report.epoch == 2 and print("learning", flush=True)
-train.bar = bar
+from laso.cli import main, progress
+def show(self, report):
+    report.epoch == 2 and print("learning", flush=True)
+progress.Display.__call__ = show
 main()
 """
 
@@ -360,18 +353,18 @@ def test_the_key_itself_leaves_a_usable_model(folder):
     assert run.stdout is not None
     assert run.stdout.readline() == "learning\n"
     run.send_signal(signal.SIGINT)
-    _, told = run.communicate(timeout=60)
+    _, err = run.communicate(timeout=60)
     assert run.returncode == 130
-    assert told == "interrupted: what was learned until then is saved\n"
+    assert without_notice(err) == "interrupted: what was learned until then is saved\n"
     assert load_model("endless.laso").interrupted_
 
 
 KILLED = """
 import os, sys
-from laso.estimators import base, runs
-runs.Checkpoint.is_due = lambda self: True
+from laso.estimators import learning, prediction
+learning.Checkpoint.is_due = lambda self: True
 left = int(sys.argv.pop(1))
-write = base.write_file
+write = prediction.write_file
 def write_and_die(path, *rest):
     global left
     size = write(path, *rest)
@@ -379,7 +372,7 @@ def write_and_die(path, *rest):
     if not left:
         os.kill(os.getpid(), 9)
     return size
-base.write_file = write_and_die
+prediction.write_file = write_and_die
 from laso.cli import main
 main()
 """
@@ -395,7 +388,7 @@ def test_a_killed_run_goes_on_to_the_same_model(laso, folder):
     assert (folder / "two.laso.checkpoint").exists()
     assert not (folder / "two.laso").exists()
     shown = laso("train", "train.txt", *options, "--model", "two.laso")
-    assert shown.err == "going on after epoch 2 of a run that was cut short\n"
+    assert shown.err == "resuming a run that was cut short after epoch 2\n"
     assert json.loads(shown.out)["resumed"]
     assert (folder / "two.laso").read_bytes() == whole
     assert not (folder / "two.laso.checkpoint").exists()
@@ -409,8 +402,8 @@ def test_labels_may_be_missing(laso, folder, task):
             words, tags, chunks = zip(*sentence, strict=True)
             some = [None if i % 4 == 1 else chunk for i, chunk in enumerate(chunks)]
             print(json.dumps({"tokens": words, "pos": tags, "labels": some}), file=file)
-    told = ("--epochs", "2", "--label", label, *(() if task == "chunk" else ("--task", task)))
-    shown = laso("train", "some.jsonl", *told, "--json")
+    options = ("--epochs", "2", "--label", label, *(() if task == "chunk" else ("--task", task)))
+    shown = laso("train", "some.jsonl", *options, "--json")
     assert shown.code == 0
     result = json.loads(shown.out)
     assert result["task"] == task
@@ -458,7 +451,7 @@ def test_a_killed_stream_goes_on_to_the_same_model(laso, folder):
     more = ("--model", "two.laso", "--store", "encoded")
     assert subprocess.run([*command, *more], check=False, capture_output=True).returncode == -9
     shown = laso("train", "train.txt", *options, *more)
-    assert shown.err == "going on after epoch 2 of a run that was cut short\n"
+    assert shown.err == "resuming a run that was cut short after epoch 2\n"
     assert (folder / "two.laso").read_bytes() == (folder / "whole.laso").read_bytes()
 
 
@@ -476,7 +469,7 @@ def test_errors_of_a_stream_name_file_and_line(laso, folder, monkeypatch):
     assert (shown.code, shown.err) == (5, "laso: nowhere: no such file or directory\n")
 
 
-def test_class_weights_are_told(laso, folder):
+def test_class_weights_are_options(laso, folder):
     laso("train", "train.txt", *FAST, "--class-weight", "O=0.5", "--class-weight", "B-NP=2")
     assert load_model("train.laso").class_weight_ == {"O": 0.5, "B-NP": 2.0}
     laso("train", "train.txt", *FAST, "--class-weight", "balanced")
