@@ -166,9 +166,8 @@ def test_outputs_are_written_as_the_task_says(laso, folder):
 
 def test_a_model_is_evaluated_inspected_explained_and_averaged(laso, folder):
     for seed in "12":
-        model = f"{seed}.laso"
         options = ("--held-out", "0", "--set", f"seed={seed}", "--epochs", "2")
-        laso("train", "text.txt", *OWN, *options, "--model", model)
+        laso("train", "text.txt", *OWN, *options, "--model", f"{seed}.laso")
     result = json.loads(laso("eval", "1.laso", "text.txt", *OWN, "--json", "--confidence").out)
     assert result["examples"] == len(LINES)
     X = [line.replace(" ", "") for line in LINES]
