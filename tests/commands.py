@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from laso.cli import main
+from laso.cli.progress import COMPILING
 
 
 @dataclass
@@ -36,4 +37,9 @@ class Laso:
         seen = self.captured.readouterr()
         code = ended.value.code
         assert code is None or isinstance(code, int)
-        return Shown(code or 0, seen.out.decode(), seen.err.decode())
+        return Shown(code or 0, seen.out.decode(), without_notice(seen.err.decode()))
+
+
+def without_notice(err):
+    """What was written to stderr, but for the notice that depends on the cache."""
+    return err.replace(f"{COMPILING}\n", "")

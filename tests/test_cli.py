@@ -1,25 +1,27 @@
 """The command line as users meet it: help, exit codes, the demo, pipes, terminals and Ctrl-C."""
 
+import html
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
-from io import StringIO
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 import typer.main
-from rich.console import Console
 from typer.testing import CliRunner
 
-import laso.examples.chunking  # here, lest it keep what a test puts for laso.fit or laso.beam
+import laso
 from laso import beam
-from laso.cli import app, demo, reproduce
+from laso.cli import app, demo, picture, reproduce
 from laso.data import load_bundled
+from laso.examples.chunking import to_chunks  # here, lest it keep what a test puts for laso.beam
 from laso.experiments.runner import Request
 from laso.metrics import Chunk, chunks
+from tests.commands import without_notice
 
 ROOT = Path(__file__).parents[1]
 LASO = [sys.executable, "-c", "from laso.cli import main; main()"]
@@ -43,10 +45,21 @@ ENDLESS = [
 PLAIN = {k: v for k, v in os.environ.items() if k not in ("FORCE_COLOR", "TTY_COMPATIBLE")}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _elsewhere(tmp_path_factory):
+    """The demo writes its picture to the current folder."""
+    before = os.getcwd()
+    os.chdir(tmp_path_factory.mktemp("here"))
+    yield
+    os.chdir(before)
+
+
 def run(*arguments, command=LASO):
-    return subprocess.run(
-        [*command, *arguments], capture_output=True, text=True, env=PLAIN, timeout=120, check=False
+    shown = subprocess.run(
+        [*command, *arguments], capture_output=True, text=True, env=PLAIN, timeout=300, check=False
     )
+    shown.stderr = without_notice(shown.stderr)
+    return shown
 
 
 def commands():
@@ -164,48 +177,59 @@ def test_two_test_sentences_are_tagged(result):
     assert len(result["tagged"]) == 2
     for sentence, shown in zip(test, result["tagged"], strict=False):
         assert shown["words"] == [word for word, _, _ in sentence]
-        gold = chunks([tag for _, _, tag in sentence])
-        wanted = [Chunk(start, end, label) for label, start, end in shown["wanted"] if label != "O"]
-        assert wanted == gold
-        assert [start for _, start, _ in shown["found"]] == [
+        gold = [Chunk(start, end, label) for label, start, end in shown["gold"] if label != "O"]
+        assert gold == chunks([tag for _, _, tag in sentence])
+        assert [start for _, start, _ in shown["predicted"]] == [
             0,
-            *(end for _, _, end in shown["found"][:-1]),
+            *(end for _, _, end in shown["predicted"][:-1]),
         ]
-        assert shown["found"][-1][2] == len(sentence)
+        assert shown["predicted"][-1][2] == len(sentence)
 
 
-def test_the_search_shows_the_beam_and_the_rank_of_the_right_path(result):
+def test_the_search_shows_the_beam_and_the_rank_of_the_gold_path(result):
     _, test = load_bundled()
-    words, rounds = result["search"].values()
+    search = result["search"]
+    words, rounds = search["words"], search["rounds"]
     (sentence,) = [s for s in test if [word for word, _, _ in s] == words]
-    assert any(row["right"] and row["rank"] != 1 for row in rounds)
-    _, y = demo.example(sentence)
+    assert any(row["gold"] and row["rank"] != 1 for row in rounds)
+    y = to_chunks(demo.example(sentence)[1])
     assert [row["covered"] for row in rounds] == list(range(1, len(words) + 1))
+    assert search["beam"] == 2
     for row in rounds:
         scores = [node["score"] for node in row["beam"]]
         assert 1 <= len(scores) <= 2
         assert scores == sorted(scores, reverse=True)
         prefixes = [[list(chunk) for chunk in y[:n]] for n in range(1, len(y) + 1)]
         right = [prefix for prefix in prefixes if prefix[-1][2] == row["covered"]]
-        assert row["right"] == bool(right)
+        assert row["gold"] == bool(right)
         places = [i for i, node in enumerate(row["beam"], 1) if node["chunks"] in right]
         assert row["rank"] == (places[0] if places else None)
         assert [i for i, node in enumerate(row["beam"], 1) if node["good"]] == places
+    assert rounds[-1]["beam"][0]["chunks"] == search["predicted"]
+    assert [list(chunk) for chunk in y] == search["gold"]
 
 
-def test_the_sentence_looked_into_is_the_shortest_in_doubt_else_the_shortest(monkeypatch):
-    sentences = [[("w", "X", "O")] * n for n in (4, 3, 2)]
+def test_every_hypothesis_extends_one_that_the_beam_kept(result):
+    kept: dict[int, list[object]] = {0: []}
+    for row in result["search"]["rounds"]:
+        for node in row["beam"]:
+            assert node["chunks"][:-1] == kept[node["parent"]]
+            kept[node["node"]] = node["chunks"]
 
-    def fake(ranks):
-        def rounds(_, sentence):
-            return [{"right": rank != "-", "rank": rank} for rank in ranks[len(sentence)]]
 
-        monkeypatch.setattr(demo, "rounds", rounds)
-        return len(demo.looked_into(None, sentences)["words"])  # type: ignore[arg-type]
+def test_the_sentence_drawn_is_the_shortest_with_an_error_else_the_shortest():
+    sentences = [[("w", "X", tag)] * n for n, tag in ((4, "O"), (3, "I-NP"), (2, "O"))]
 
-    assert fake({2: [1, "-", 1], 3: [1, 2, 1], 4: [None]}) == 3
-    assert fake({2: [1, "-", 1], 3: [1, 1, 1], 4: [1, None]}) == 4
-    assert fake({2: [1, "-"], 3: [1], 4: [1]}) == 2
+    class Model:
+        def __init__(self, tag):
+            self.tag = tag
+
+        def predict(self, X):
+            return [[self.tag] * len(x) for x in X]
+
+    assert len(demo.interesting(Model("O"), sentences)) == 3  # type: ignore[arg-type]
+    assert len(demo.interesting(Model("I-NP"), sentences)) == 2  # type: ignore[arg-type]
+    assert len(demo.interesting(Model("O"), sentences[::2])) == 2  # type: ignore[arg-type]
 
 
 def test_held_out_sentences_are_a_tenth_of_the_training_part():
@@ -220,19 +244,58 @@ def test_held_out_sentences_are_a_tenth_of_the_training_part():
 # the manner of the output
 
 
-def test_a_search_in_a_beam_that_loses_the_right_path_says_lost():
-    written = StringIO()
-    node = {"chunks": [("NP", 0, 1)], "score": 1.25, "good": False}
-    row = {"covered": 1, "right": True, "rank": None, "beam": [node, node]}
-    demo.say_search(Console(file=written), {"words": ["Go"], "rounds": [row]})
-    first, second = written.getvalue().splitlines()[-2:]
-    assert first.split() == ["1", "lost", "[NP", "Go]", "1.2"]
-    assert second.split() == ["[NP", "Go]", "1.2"]
+def node_of(number, parent, chunks, *, good):
+    return {"node": number, "parent": parent, "chunks": chunks, "score": 1.25, "good": good}
+
+
+def search_with(rank):
+    """A search over two words, at whose end the gold path has this rank."""
+    first = node_of(1, 0, [("NP", 0, 1)], good=True)
+    ends = [node_of(n, 1, [("NP", 0, 1), ("<b>", 1, 2)], good=n - 1 == rank) for n in (2, 3)]
+    return {
+        "words": ["Go", "<&>"],
+        "predicted": [("NP", 0, 1), ("O", 1, 2)],
+        "gold": [("NP", 0, 2)],
+        "beam": 2,
+        "rounds": [
+            {"covered": 1, "gold": False, "rank": 1, "beam": [first]},
+            {"covered": 2, "gold": True, "rank": rank, "beam": ends},
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("rank", "verdict"),
+    [
+        (1, "The gold path has the best score wherever one of its chunks ends."),
+        (2, "has only the 2nd best score. At the last word it is 2nd best, so the prediction is"),
+        (None, "After “<&>” the gold path is no longer in the beam. It cannot come back"),
+    ],
+)
+def test_the_picture_says_how_the_gold_path_fared(rank, verdict):
+    search = search_with(rank)
+    assert verdict in picture.verdict(search)
+    page = picture.page(search)
+    assert html.escape(verdict) in page
+    (svg,) = re.findall("<svg.*</svg>", page, re.DOTALL)
+    root = ElementTree.fromstring(svg)
+    texts = [element.text for element in root.iter() if element.tag.endswith("}text")]
+    assert {"Go", "<&>", "<b>", "start", "inside a chunk"} <= set(texts)
+    assert ("dropped" in texts) == (rank is None)
+
+
+def test_the_page_needs_nothing_else(result):
+    page = Path(result["picture"]).read_text(encoding="utf-8")
+    assert Path(result["picture"]).name == "laso-search.html"
+    assert page == picture.page(result["search"])
+    links = re.findall(r"""(?:src|href|url|import)\b[=("' ]+([^"')]+)""", page)
+    assert links == []
+    assert re.findall(r"https?://[^\s\"]+", page) == ["http://www.w3.org/2000/svg"]
 
 
 def test_bracketed_shows_chunks_and_leaves_words_outside_alone():
     shown = [("NP", 0, 2), ("VP", 2, 3), ("O", 3, 4)]
-    assert demo.bracketed(["The", "cat", "sat", "."], shown) == "[NP The cat] [VP sat] ."
+    assert picture.bracketed(["The", "cat", "sat", "."], shown) == "[NP The cat] [VP sat] ."
 
 
 def test_piped_output_is_plain_lines():
@@ -242,7 +305,8 @@ def test_piped_output_is_plain_lines():
     assert len(re.findall(r"^  epoch \d of 2: ", shown.stdout, re.MULTILINE)) == 2
     baseline, ours = re.findall(r"^  .*?((?: +\d+\.\d){3})$", shown.stdout, re.MULTILINE)
     assert len(baseline.split()) == len(ours.split()) == 3
-    assert re.search(r"^ +1 +(1|2|-|lost)  [* ] ", shown.stdout, re.MULTILINE)
+    assert shown.stdout.endswith("One search as a picture, for a browser: laso-search.html\n")
+    assert len(shown.stdout.splitlines()) <= 15
 
 
 def test_the_same_seed_gives_the_same_output():
@@ -334,7 +398,7 @@ def test_ctrl_c_before_anything_was_learned_exits_with_130(monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("laso.fit", interrupt)
+    monkeypatch.setattr("laso.Chunker.fit", interrupt)
     shown = CliRunner().invoke(app, ["demo"])
     assert shown.exit_code == 130
     assert shown.output.endswith("  interrupted before anything was learned\n")

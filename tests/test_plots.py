@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from laso.cli import picture
 from laso.experiments import table3
 from laso.experiments.measure import load
-from tools import picture
 
 ROOT = Path(__file__).parents[1]
 FIGURES = [f"table{n}-{kind}" for n in (1, 2) for kind in ("time", "curves")]
@@ -127,20 +127,30 @@ def test_logarithmic_axes_have_plain_numbers(plots, limits, labels):
 
 def test_the_picture_of_a_search_has_room_for_long_words():
     words = ["internationalisation", "of", "extraordinarily", "Donaudampfschifffahrt"]
-    node = {"chunks": [("NP", 0, 4)], "score": -1234.5, "good": False}
-    rounds = [
-        {"covered": 1, "right": True, "rank": None, "beam": [node] * 5},
-        {"covered": 3, "right": False, "rank": None, "beam": [node] * 3},
-        {"covered": 4, "right": True, "rank": 2, "beam": [node, node | {"good": True}]},
-    ]
+    sizes = {1: (5, True, None), 3: (3, False, None), 4: (2, True, 2)}
+    rounds, n = [], 0
+    for covered, (size, gold, rank) in sizes.items():
+        beam = []
+        for place in range(1, size + 1):
+            n += 1
+            chunks = [("AVERYLONGLABELOFACHUNK", 0, covered)]
+            node = {"node": n, "parent": 0, "chunks": chunks, "score": -1234.5}
+            beam.append({**node, "good": place == rank})
+        rounds.append({"covered": covered, "gold": gold, "rank": rank, "beam": beam})
     svg = picture.drawn({"words": words, "rounds": rounds})
-    assert "right path lost" in svg
-    assert "(within a chunk)" in svg
-    assert svg.count('stroke-width="2.5"') == 2  # the good box, and the one that explains it
-    found = re.findall(r'<text x="(\d+)" y="(\d+)"[^>]*>([^<]*)</text>', svg)
-    places = sorted((int(y), int(x), text) for x, y, text in found)
+    assert ">dropped<" in svg
+    assert ">inside a chunk<" in svg
+    # The boxes of both paths, and those that explain them.
+    assert len(re.findall(r'<rect[^>]*stroke-width="2.5"', svg)) == 2 + 3
+    found = re.findall(r'<text x="(\d+)" y="(\d+)"([^>]*)>([^<]*)</text>', svg)
+    assert len(found) == svg.count("<text")
+    places = []
+    for x, y, rest, text in found:
+        width = len(text) * picture.LETTER
+        left = int(x) - width if 'text-anchor="end"' in rest else int(x)
+        places.append((int(y), left, left + width, text))
+    places.sort()
     (right,) = map(int, re.findall(r'viewBox="0 0 (\d+)', svg))
-    for i, (y, x, text) in enumerate(places):
-        rest = [other for other in places[i + 1 :] if other[0] == y]
-        end = x + len(text) * picture.LETTER
-        assert end <= (rest[0][1] if rest else right) + 1, text
+    for i, (y, _, end, text) in enumerate(places):
+        after = [other for other in places[i + 1 :] if other[0] == y]
+        assert end <= (after[0][1] if after else right) + 1, text

@@ -1,18 +1,29 @@
 """``laso train``, ``laso tag`` and ``laso eval`` as a new user meets them."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
+from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
-from laso import Chunker, Tagger, alma, load_model
-from laso.cli import train as command
+from laso import Chunker, Tagger, alma, load_model, model_file
+from laso.cli import main
+from laso.cli.progress import COMPILING, Display, display
+from laso.cli.report import advice
 from laso.data import load_bundled, write_columns
-from laso.estimators import Checkpoint
+from laso.engine.native import dispatch
+from laso.estimators import Checkpoint, learning
 from laso.evaluation import evaluated
+from laso.tasks.tagging import Tagging
+from laso.training import Progress
+from tests.commands import without_notice
+from tests.interruption import StopAfter
 
 TRAIN, TEST = load_bundled()
 SMALL = TRAIN[:60]
@@ -57,10 +68,10 @@ def test_a_file_name_is_enough(laso, folder):
     best = max(result["scores"])
     assert result["evaluation"]["chunks"]["f"] == pytest.approx(100 * best)
     assert not list(folder.glob("*.checkpoint"))
-    found = Chunker.load("train.laso").predict(TEST[:20])
+    predicted = Chunker.load("train.laso").predict(TEST[:20])
     shown = laso("eval", "train.laso", "test.txt", "--json")
-    wanted = [[tag for *_, tag in s] for s in TEST[:20]]
-    assert json.loads(shown.out) == json.loads(json.dumps(evaluated(wanted, found).as_json()))
+    gold = [[tag for *_, tag in s] for s in TEST[:20]]
+    assert json.loads(shown.out) == json.loads(json.dumps(evaluated(gold, predicted).as_json()))
 
 
 def test_the_report_for_people_says_what_was_done(laso, folder):
@@ -317,15 +328,8 @@ def test_templates_of_a_file_and_named_columns(laso, folder):
 
 
 def test_ctrl_c_saves_what_was_learned(laso, folder, monkeypatch):
-    from contextlib import contextmanager
-
-    from tests.interruption import StopAfter
-
-    @contextmanager
-    def bar(console):
-        yield StopAfter(3)
-
-    monkeypatch.setattr(command, "bar", bar)
+    stop = StopAfter(3)
+    monkeypatch.setattr(Display, "__call__", lambda self, report: stop(report))
     shown = laso("train", "train.txt", "--task", "tag", "--json")
     assert shown.code == 130
     assert "interrupted" in shown.err
@@ -334,14 +338,12 @@ def test_ctrl_c_saves_what_was_learned(laso, folder, monkeypatch):
 
 
 PRESSED = """
-import signal, sys
-from contextlib import contextmanager
+import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background process ignores it
-from laso.cli import main, train
-@contextmanager
-def bar(console):
-    yield lambda report: report.epoch == 2 and print("learning", flush=True)
-train.bar = bar
+from laso.cli import main, progress
+def show(self, report):
+    report.epoch == 2 and print("learning", flush=True)
+progress.Display.__call__ = show
 main()
 """
 
@@ -360,18 +362,18 @@ def test_the_key_itself_leaves_a_usable_model(folder):
     assert run.stdout is not None
     assert run.stdout.readline() == "learning\n"
     run.send_signal(signal.SIGINT)
-    _, told = run.communicate(timeout=60)
+    _, err = run.communicate(timeout=60)
     assert run.returncode == 130
-    assert told == "interrupted: what was learned until then is saved\n"
+    assert without_notice(err) == "interrupted: what was learned until then is saved\n"
     assert load_model("endless.laso").interrupted_
 
 
 KILLED = """
 import os, sys
-from laso.estimators import base, runs
-runs.Checkpoint.is_due = lambda self: True
+from laso.estimators import learning, prediction
+learning.Checkpoint.is_due = lambda self: True
 left = int(sys.argv.pop(1))
-write = base.write_file
+write = prediction.write_file
 def write_and_die(path, *rest):
     global left
     size = write(path, *rest)
@@ -379,7 +381,7 @@ def write_and_die(path, *rest):
     if not left:
         os.kill(os.getpid(), 9)
     return size
-base.write_file = write_and_die
+prediction.write_file = write_and_die
 from laso.cli import main
 main()
 """
@@ -395,7 +397,7 @@ def test_a_killed_run_goes_on_to_the_same_model(laso, folder):
     assert (folder / "two.laso.checkpoint").exists()
     assert not (folder / "two.laso").exists()
     shown = laso("train", "train.txt", *options, "--model", "two.laso")
-    assert shown.err == "going on after epoch 2 of a run that was cut short\n"
+    assert shown.err == "resuming a run that was cut short after epoch 2\n"
     assert json.loads(shown.out)["resumed"]
     assert (folder / "two.laso").read_bytes() == whole
     assert not (folder / "two.laso.checkpoint").exists()
@@ -409,8 +411,8 @@ def test_labels_may_be_missing(laso, folder, task):
             words, tags, chunks = zip(*sentence, strict=True)
             some = [None if i % 4 == 1 else chunk for i, chunk in enumerate(chunks)]
             print(json.dumps({"tokens": words, "pos": tags, "labels": some}), file=file)
-    told = ("--epochs", "2", "--label", label, *(() if task == "chunk" else ("--task", task)))
-    shown = laso("train", "some.jsonl", *told, "--json")
+    options = ("--epochs", "2", "--label", label, *(() if task == "chunk" else ("--task", task)))
+    shown = laso("train", "some.jsonl", *options, "--json")
     assert shown.code == 0
     result = json.loads(shown.out)
     assert result["task"] == task
@@ -458,7 +460,7 @@ def test_a_killed_stream_goes_on_to_the_same_model(laso, folder):
     more = ("--model", "two.laso", "--store", "encoded")
     assert subprocess.run([*command, *more], check=False, capture_output=True).returncode == -9
     shown = laso("train", "train.txt", *options, *more)
-    assert shown.err == "going on after epoch 2 of a run that was cut short\n"
+    assert shown.err == "resuming a run that was cut short after epoch 2\n"
     assert (folder / "two.laso").read_bytes() == (folder / "whole.laso").read_bytes()
 
 
@@ -476,7 +478,7 @@ def test_errors_of_a_stream_name_file_and_line(laso, folder, monkeypatch):
     assert (shown.code, shown.err) == (5, "laso: nowhere: no such file or directory\n")
 
 
-def test_class_weights_are_told(laso, folder):
+def test_class_weights_are_options(laso, folder):
     laso("train", "train.txt", *FAST, "--class-weight", "O=0.5", "--class-weight", "B-NP=2")
     assert load_model("train.laso").class_weight_ == {"O": 0.5, "B-NP": 2.0}
     laso("train", "train.txt", *FAST, "--class-weight", "balanced")
@@ -492,3 +494,166 @@ def test_a_checkpoint_of_other_data_or_settings_is_left_alone(laso, folder):
     assert not json.loads(laso("train", "train.txt", *FAST, "--json").out)["resumed"]
     path.write_bytes(b"damaged")
     assert not json.loads(laso("train", "train.txt", *FAST, "--json").out)["resumed"]
+
+
+# what is shown meanwhile
+
+
+def test_compiling_is_announced_once_on_stderr(folder, capfd, monkeypatch):
+    fit = Tagger.fit
+
+    def compiled(self, *arguments, **options):
+        for entry in ("learn_many", "decode_many"):
+            dispatch._announce(Tagging, entry)
+        return fit(self, *arguments, **options)
+
+    monkeypatch.setattr(Tagger, "fit", compiled)
+    monkeypatch.setattr(sys, "argv", ["laso", "train", "train.txt", *FAST, "--json"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+    assert capfd.readouterr().err == f"{COMPILING}\n"
+    assert COMPILING == "compiling (once for this task, about 15 s) ..."
+
+
+class Times:
+    """A clock for rich that tells what it is set to."""
+
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def test_the_clock_of_the_bar_runs_on_after_an_epoch():
+    written, clock = StringIO(), Times()
+    console = Console(file=written, force_terminal=True, width=80, get_time=clock)
+    with display(console) as shown:
+        shown(Progress(1, 5, 10, 10, 3, 0.1, 0.5))  # an epoch is complete
+        clock.now = 61.5
+        shown.stage("evaluating")
+    seen = re.sub(r"\x1b\[[\d;?]*\w", "", written.getvalue())
+    assert "epoch 1 of at most 5: held-out score 50.00" in seen
+    assert "0:00" in seen
+    assert re.search(r"evaluating .* 1:01", seen)
+
+
+def test_a_terminal_shows_that_it_compiles():
+    written = StringIO()
+    with display(Console(file=written, force_terminal=True, width=120)):
+        dispatch._announce(Tagging, "learn_many")
+    assert COMPILING in written.getvalue()
+
+
+# a second Ctrl-C
+
+
+def pressed(*_, **__):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("stage", ["evaluation", "calibrate", "reliability", "refit"])
+def test_ctrl_c_after_learning_does_not_cost_the_model(laso, folder, monkeypatch, stage):
+    laso("train", "train.txt", *FAST, "--model", "whole.laso")
+    target = {
+        "evaluation": "laso.cli.sentences.Sentences.evaluation",
+        "calibrate": "laso.Tagger.calibrate",
+        "reliability": "laso.Tagger.reliability",
+        "refit": "laso.cli.report.refitted",
+    }
+    monkeypatch.setattr(target[stage], pressed)
+    shown = laso("train", "train.txt", *FAST, "--refit", "--json")
+    assert (shown.code, shown.err) == (130, "interrupted: what was learned until then is saved\n")
+    result = json.loads(shown.out)
+    assert result["interrupted"]
+    assert (result["evaluation"] is None) == (stage == "evaluation")
+    saved, whole = load_model("train.laso"), load_model("whole.laso")
+    assert saved.predict(TEST[:20]) == whole.predict(TEST[:20])
+    assert not saved.interrupted_
+    assert laso("tag", "train.laso", "test.txt").code == 0  # the columns are known
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is sent in another way there")
+@pytest.mark.parametrize("first", [True, False])
+def test_a_further_ctrl_c_waits_until_the_model_is_saved(laso, folder, monkeypatch, first):
+    pack, stop = model_file.packed, StopAfter(3)
+    if first:
+        monkeypatch.setattr(Display, "__call__", lambda self, report: stop(report))
+
+    def packed(table):
+        signal.raise_signal(signal.SIGINT)  # while the weights are made ready
+        return pack(table)
+
+    monkeypatch.setattr(learning, "packed", packed)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        shown = laso("train", "train.txt", *FAST, "--json")
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (shown.code, shown.err) == (130, "interrupted: what was learned until then is saved\n")
+    assert json.loads(shown.out)["evaluation"] is None
+    assert Tagger.load("train.laso").score(TEST[:20]) > 0.3
+
+
+def test_ctrl_c_before_anything_was_learned_saves_nothing(laso, folder, monkeypatch):
+    monkeypatch.setattr(Tagger, "fit", pressed)
+    shown = laso("train", "train.txt", *FAST)
+    assert (shown.code, shown.err) == (130, "interrupted before anything was learned\n")
+    assert not Path("train.laso").exists()
+
+
+def test_the_scores_of_a_refitted_model_are_held_out(laso, folder):
+    first = json.loads(laso("train", "train.txt", *FAST, "--json").out)
+    again = json.loads(laso("train", "train.txt", *FAST, "--json", "--refit").out)
+    assert again["refit"]
+    assert again["evaluation"] == first["evaluation"]
+    assert again["scores"] == first["scores"]
+
+
+# advice
+
+
+def evaluation_of(right, predicted, gold):
+    """An evaluation with these counts of chunks."""
+    tags = ["B-X"] * right + ["O"] * (gold - right) + ["B-Y"] * (predicted - right)
+    golds = ["B-X"] * gold + ["O"] * (predicted - right)
+    return evaluated([golds], [tags])
+
+
+@pytest.mark.parametrize(
+    ("counts", "weights", "expected"),
+    [
+        ((50, 60, 100), None, "33 points below precision: train with --class-weight O=0.5 to"),
+        ((50, 60, 100), {"O": 0.5}, "--class-weight O=0.25 to predict more chunks"),
+        ((80, 90, 100), None, None),  # 89 and 80
+        ((50, 100, 60), None, None),
+    ],
+)
+def test_recall_far_below_precision_names_the_option_that_helps(counts, weights, expected):
+    model = Tagger()
+    model.class_weight_ = weights
+    text = advice(evaluation_of(*counts), model)
+    assert (text is None) == (expected is None)
+    assert expected is None or expected in str(text)
+    assert advice(evaluated([["A", "B"]], [["A", "A"]]), model) is None
+
+
+def test_the_report_gives_advice(laso, folder, monkeypatch):
+    monkeypatch.setattr("laso.cli.report.GAP", -100)
+    assert "--class-weight O=0.5 to predict more chunks\n" in laso("train", "train.txt", *FAST).out
+
+
+def test_the_option_of_the_advice_helps(laso, folder):
+    def recall(*options):
+        shown = laso("train", "train.txt", *FAST, "--json", *options)
+        return json.loads(shown.out)["evaluation"]["labels"]["O"]["predicted"]
+
+    assert recall("--class-weight", "O=0.05") < recall()
+
+
+def test_errors_of_templates_are_errors_about_data(laso, folder):
+    Path("t.txt").write_text("word[0\n")
+    for options in (("--templates", "t.txt"), ("--set", 'features=["word[0"]')):
+        shown = laso("train", "train.txt", *FAST, *options)
+        assert shown.code == 3, shown.err

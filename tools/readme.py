@@ -1,7 +1,7 @@
 """Run the commands that README.md shows and put their output between its markers.
 
 A marker names the command: ``<!-- make demo -->``, up to ``<!-- end -->``. Of the tests only the
-summary is shown, without the time they took.
+summary is shown, without the time they took. ``python tools/readme.py "make demo"`` runs only that.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def shown(command: str) -> str:
 
 def main() -> None:
     """Write each block as soon as its command has run."""
-    for command in COMMANDS:
+    for command in sys.argv[1:] or COMMANDS:
         output = shown(command)
         before, marker, rest = README.read_text(encoding="utf-8").partition(f"<!-- {command} -->\n")
         _, end, after = rest.partition("<!-- end -->")

@@ -54,27 +54,27 @@ app.command("demo", epilog="Example: laso demo --epochs 2 --beam 3 --json")(demo
 app.command("reproduce", epilog="Example: laso reproduce table1 --rows LaSOp_1,LaSOa_1 --jobs 2")(
     reproduce.run
 )
-app.command("warmup", epilog="Example: laso warmup laso.tasks.tagging:Tagging")(warmup.run)
+app.command("warmup", epilog="Example: laso warmup tag my_module:MyTask")(warmup.run)
 
 
-# What the exit code tells; 2 is wrong usage, 130 an interruption.
+# The exit codes of errors; 2 is wrong usage, 130 an interruption.
 CODES: dict[type[Exception], int] = {BadModel: 4, MissingData: 5, OSError: 5}
 DATA: tuple[type[Exception], ...] = (BadData, BadFeature, BadTemplate, Unreachable)
 
 
-def told(error: Exception) -> str:
-    """What is wrong; of files that cannot be read or written, their name comes first."""
+def described(error: Exception) -> str:
+    """Return the message of an error; that of an OSError begins with the file's name."""
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror[:1].lower()}{error.strerror[1:]}"
     return str(error)
 
 
 def main() -> None:
-    """Run the command line; errors are one line on stderr, and the exit code tells their kind."""
+    """Run the command line; an error is one line on stderr, and its kind sets the exit code."""
     try:
         app(prog_name="laso")
     except (LasoError, OSError) as error:
         codes = CODES | dict.fromkeys(DATA, 3)
         code = next((code for kind, code in codes.items() if isinstance(error, kind)), 1)
-        print(f"laso: {told(error)}", file=sys.stderr)
+        print(f"laso: {described(error)}", file=sys.stderr)
         sys.exit(code)

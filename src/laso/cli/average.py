@@ -1,4 +1,4 @@
-"""``laso average``: one model from several that differ in their seeds."""
+"""``laso average``: average models that differ in their seeds."""
 
 from __future__ import annotations
 
@@ -7,19 +7,23 @@ from typing import Annotated
 
 import typer
 
+from laso.cli import options
+
 
 def run(
     models: Annotated[list[Path], typer.Argument(help="Models that laso train has saved.")],
-    model: Annotated[Path, typer.Option(help="Where the averaged model goes.")],
+    model: Annotated[Path, typer.Option(help="The file of the averaged model.")],
+    task: options.OwnTask = None,
 ) -> None:
-    """Write one model with the mean of the weights of several.
+    """Average the weights of several models into one.
 
-    They must have been trained on the same sentences, so with --refit or --dev, and with the same
-    settings but for --set seed=N. The averaged model is as fast as one of them, and usually a
-    little better.
+    The models must be trained on the same sentences, so with --refit or --dev, and with the same
+    settings except --set seed=N. The average is as fast as one of them, and usually a little more
+    accurate.
     """
-    from laso.estimators import average_models, load_model
+    from laso.cli import own
+    from laso.estimators import average_models
 
-    made = average_models([load_model(path) for path in models])
+    made = average_models([own.load(path, task) for path in models])
     size = made.save(model)
     typer.echo(f"{model}: {len(models)} models averaged, {size:,} bytes")

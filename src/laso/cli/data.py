@@ -1,4 +1,4 @@
-"""``laso data``: which corpora there are, where they are, and get them."""
+"""``laso data``: list corpora, download them, show where they are."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ ACTIONS = ("list", "get", "path")
 def run(
     action: Annotated[str, typer.Argument(help="list, get or path.")],
     names: Annotated[
-        list[str] | None, typer.Argument(help="Corpora, by the names that list tells.")
+        list[str] | None, typer.Argument(help="The names of corpora, as laso data list shows them.")
     ] = None,
     to: Annotated[
-        Path | None, typer.Option(help="The folder to get corpora into; by default the cache.")
+        Path | None, typer.Option(help="The folder to download to; by default the cache.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Write the answer as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False,
 ) -> None:
-    """Corpora: list them, get some from their homes, or tell the path where one is.
+    """List the known corpora, download some, or show the path of one.
 
-    They are looked for under LASO_DATA first, then in the cache. What is got is resumed where it
-    broke off and verified by its checksum.
+    Corpora are searched in LASO_DATA first, then in the cache. A download resumes where it broke
+    off, and its checksum is verified.
     """
     from laso.data import find_corpus
     from laso.data.registry import CORPORA
 
     if action not in ACTIONS:
-        raise typer.BadParameter(f"{action!r}: there is {', '.join(ACTIONS)}")
+        raise typer.BadParameter(f"{action!r}: expected {', '.join(ACTIONS)}")
     for name in names or ():
         if name not in CORPORA and action != "path":
-            raise typer.BadParameter(f"{name!r}: there is {', '.join(CORPORA)}")
+            raise typer.BadParameter(f"{name!r}: expected {', '.join(CORPORA)}")
     if action != "list" and not names:
         raise typer.BadParameter(f"{action} needs the name of a corpus: {', '.join(CORPORA)}")
     if action == "list":
@@ -54,7 +54,7 @@ def run(
 
 
 def described(corpus: Corpus) -> dict[str, Any]:
-    """What is known of a corpus, and where it is."""
+    """Return what is known of a corpus, and its path."""
     from laso.data import find_corpus
 
     try:
@@ -74,15 +74,15 @@ def described(corpus: Corpus) -> dict[str, Any]:
 
 
 def listed(rows: list[dict[str, Any]]) -> str:
-    """The corpora as text."""
+    """Return the corpora as text."""
     lines = []
     for row in rows:
         size = f"{row['bytes'] / 1e6:.1f} MB" if row["bytes"] else "size not known"
-        how = " (to be got by hand)" if row["by hand"] else ""
+        how = " (to be downloaded by hand)" if row["by hand"] else ""
         lines += [
             f"{row['name']}: {row['what']}",
             f"  {row['licence']}, {size}, {row['home']}{how}",
-            f"  {row['path'] or 'not here'}",
+            f"  {row['path'] or 'not downloaded'}",
         ]
     return "\n".join(lines)
 
@@ -96,7 +96,7 @@ def _got(name: str, to: Path | None) -> Path:
         with _bar() as progress:
             return get(CORPORA[name], to or cache_folder(), progress)
     except KeyboardInterrupt:
-        typer.echo("interrupted: the same command goes on with what there is", err=True)
+        typer.echo("interrupted: the same command resumes the download", err=True)
         raise typer.Exit(130) from None
 
 

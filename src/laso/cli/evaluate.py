@@ -1,4 +1,4 @@
-"""``laso eval``: how good a model is on labelled files, or how good labels in a file are."""
+"""``laso eval``: evaluate a model on labelled files, or predicted labels in a file."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from laso.errors import BadData
 
 if TYPE_CHECKING:
     from laso.calibration import Reliability
+    from laso.cli.own import Score
     from laso.cli.settings import Settings
     from laso.estimators import SearchEstimator
 
@@ -21,6 +22,7 @@ def run(
     paths: Annotated[
         list[str], typer.Argument(metavar="MODEL FILES...", help="A model, then labelled files.")
     ],
+    task: options.OwnTask = None,
     compare: Annotated[
         bool,
         typer.Option(
@@ -32,25 +34,37 @@ def run(
     separator: options.Separator = None,
     comment: options.Comment = None,
     confidence: Annotated[
-        bool, typer.Option("--confidence", help="Also tell how true the model's probabilities are.")
+        bool,
+        typer.Option(
+            "--confidence", help="Also write the calibration error of the model's probabilities."
+        ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Write the scores as JSON.")] = False,
 ) -> None:
-    """Score labels: chunks as conlleval does, tokens, sentences, and the most frequent errors."""
+    """Evaluate a model, or labels in a file.
+
+    Chunks are scored as by conlleval; tokens, sentences and the most frequent errors follow. A task
+    of your own scores its outputs itself.
+    """
+    from laso.cli import own
     from laso.cli.settings import Settings, checked
     from laso.evaluation import evaluated
 
-    said = checked(Settings(format=form, separator=separator, comment=comment))
+    given = checked(Settings(task=task, format=form, separator=separator, comment=comment))
     if len(paths) < (1 if compare else 2):
         raise typer.BadParameter("expected a model and files, or --compare and files")
-    if compare and confidence:
-        raise typer.BadParameter("--confidence is about a model, and --compare has none")
+    if compare and (confidence or task is not None):
+        raise typer.BadParameter("--confidence and --task need a model, and --compare has none")
+    result: Any
     try:
         if compare:
-            gold, predicted, table = *_compared(paths, said), None
+            result, table = evaluated(*_compared(paths, given)), None
+        elif task is not None:
+            own.check_settings(given)
+            result, table = _own(paths, task, confidence)
         else:
-            gold, predicted, table = _labelled(paths, said, confidence)
-        result = evaluated(gold, predicted)
+            gold, predicted, table = _predicted(paths, given, confidence)
+            result = evaluated(gold, predicted)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     if as_json:
@@ -58,6 +72,16 @@ def run(
         typer.echo(json.dumps({**result.as_json(), **more}, indent=1, ensure_ascii=False))
     else:
         typer.echo(str(result) if table is None else f"{result}\n{table}")
+
+
+def _own(paths: list[str], task: str, confidence: bool) -> tuple[Score, Reliability | None]:
+    """Return the score of a model of a task of the user's own, by that task."""
+    from laso.cli import own
+
+    model = own.load(paths[0], task)
+    examples = own.read(model.task_, paths[1:])
+    table = model.reliability(examples.inputs, examples.outputs) if confidence else None
+    return examples.evaluation(model), table
 
 
 def _compared(files: list[str], settings: Settings) -> tuple[list[Any], list[Any]]:
@@ -72,13 +96,13 @@ def _compared(files: list[str], settings: Settings) -> tuple[list[Any], list[Any
     )
 
 
-def _labelled(
+def _predicted(
     paths: list[str], settings: Settings, confidence: bool
 ) -> tuple[list[Any], list[Any], Reliability | None]:
+    from laso.cli import own
     from laso.cli.sentences import read, remembered, roles_for
-    from laso.estimators import load_model
 
-    model = load_model(paths[0])
+    model = own.load(paths[0], None)
     sentences = read(paths[1:], settings)
     roles = roles_for(sentences.blocks[0], remembered(model), sentences.form)
     if not roles.labels:
@@ -89,13 +113,13 @@ def _labelled(
         )
     sentences = replace(sentences, roles=roles)
     with sentences.located():
-        tokens, answers = sentences.tokens, sentences.answers
-        table = model.reliability(tokens, answers) if confidence else None
-        return _in_one_scheme(model, answers), model.predict(tokens), table
+        X, y = sentences.inputs, sentences.outputs
+        table = model.reliability(X, y) if confidence else None
+        return _in_one_scheme(model, y), model.predict(X), table
 
 
 def _in_one_scheme(model: SearchEstimator, gold: list[Any]) -> list[Any]:
-    """Chunks may be tagged in another scheme than the model's."""
+    """Return gold labels in the model's scheme: the file may mark chunks by another."""
     scheme = model.task_.state().get("scheme")
     if scheme is None:
         return gold

@@ -1,4 +1,4 @@
-"""``laso inspect`` and ``laso explain``: what a model is, and why it answers as it does."""
+"""``laso inspect`` and ``laso explain``: what a model is, and why it predicts what it does."""
 
 from __future__ import annotations
 
@@ -23,24 +23,28 @@ def inspect(
         list[str] | None,
         typer.Argument(help="Sentences, to name features that the model alone cannot name."),
     ] = None,
-    features: Annotated[int, typer.Option(min=0, help="How many for and against each label.")] = 5,
-    as_json: Annotated[bool, typer.Option("--json", help="Write all of it as JSON.")] = False,
-    as_html: Annotated[bool, typer.Option("--html", help="Write a page of HTML.")] = False,
+    task: options.OwnTask = None,
+    features: Annotated[
+        int, typer.Option(min=0, help="The number of features for and against each label.")
+    ] = 5,
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False,
+    as_html: Annotated[bool, typer.Option("--html", help="Write an HTML page.")] = False,
 ) -> None:
-    """Tell what a model is: task, labels, settings, scores, and the top features of each label.
+    """Show what a model is: task, labels, settings, scores, and the top features of each label.
 
-    Models keep numbers for features. Those of one word or tag are named by the model's own words;
-    pairs and sequences of words only as they occur in the files given.
+    A model file stores features as numbers. The model names features of one word or tag; it can
+    name features of several words only if they occur in FILES.
     """
-    from laso.cli.settings import Settings
-    from laso.estimators import load_model
+    from laso.cli import own
+    from laso.cli.settings import Settings, checked
     from laso.estimators.render import as_html as html
     from laso.estimators.render import as_text as text
 
     if as_json and as_html:
         raise typer.BadParameter("--json and --html exclude each other")
-    known = load_model(model)
-    data = [tokens for name in files or () for tokens, _ in sentences(known, name, Settings())]
+    known = own.load(model, task)
+    given = checked(Settings(task=task))
+    data = [x for name in files or () for x, _ in sentences(known, name, given)]
     shown = known.inspect(features=features, data=data or None)
     if as_json:
         typer.echo(json.dumps(shown, indent=1, ensure_ascii=False))
@@ -51,30 +55,35 @@ def inspect(
 def explain(
     model: Annotated[Path, typer.Argument(help="A model that laso train has saved.")],
     files: Annotated[
-        list[str] | None, typer.Argument(help="Sentences; standard input if there are no files.")
+        list[str] | None, typer.Argument(help="Files of sentences; by default standard input.")
     ] = None,
-    features: Annotated[int, typer.Option(min=0, help="How many for each decision.")] = SHOWN,
+    task: options.OwnTask = None,
+    features: Annotated[
+        int, typer.Option(min=0, help="The number of features of each decision.")
+    ] = SHOWN,
     form: options.FormatOrText = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Write a JSON object a line, one for each sentence.")
+        bool, typer.Option("--json", help="Write one JSON object a line, for each sentence.")
     ] = False,
 ) -> None:
-    """Tell why: for each decision its features with their weights, the runner-up and its fate.
+    """Explain predictions: the features of each decision with their weights, and the runner-up.
 
-    The runner-up is the alternative that the search kept longest, and its fate is where the search
-    lost it, and how far behind it was then.
+    The runner-up is the alternative that the search kept longest; the explanation says where the
+    search lost it, and how far behind it was then.
     """
-    from laso.cli.sentences import STDIN
+    from laso.cli import own
     from laso.cli.settings import Settings, checked
-    from laso.estimators import load_model
     from laso.estimators.explain import explained
     from laso.estimators.render import as_text
 
-    known = load_model(model)
+    given = checked(Settings(task=task, format=form))
+    if task is not None:
+        own.check_settings(given)
+    known = own.load(model, task)
     try:
-        for name in files or [STDIN]:
-            for tokens, words in sentences(known, name, checked(Settings(format=form))):
-                shown = explained(known, tokens, features=features, words=words)
+        for name in files or [own.STDIN]:
+            for x, words in sentences(known, name, given):
+                shown = explained(known, x, features=features, words=words)
                 text = json.dumps(shown, ensure_ascii=False) if as_json else None
                 typer.echo(text or as_text(shown) + "\n")
     except KeyboardInterrupt:
@@ -82,10 +91,14 @@ def explain(
 
 
 def sentences(model: Any, name: str, settings: Settings) -> Any:
-    """The sentences of a file: tokens as the model takes them, and words to show."""
+    """Yield the inputs of a file as the model takes them, with the words to show."""
+    from laso.cli import own
     from laso.cli.sentences import head_of, opened, remembered, roles_for
     from laso.data.reading import read
 
+    if settings.task is not None:
+        yield from ((x, ()) for x in own.read(model.task_, [name], labelled=False).inputs)
+        return
     trained = remembered(model)
     with opened(name) as file:
         form = recognised(head_of(file), name, model, trained, settings)

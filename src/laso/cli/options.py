@@ -1,4 +1,4 @@
-"""Options that several commands have: how the files that they read are written."""
+"""Options that several commands have: the task, and the format of the files that they read."""
 
 from __future__ import annotations
 
@@ -7,16 +7,29 @@ from typing import Annotated
 import typer
 
 Format = Annotated[
-    str | None, typer.Option("--format", help="columns, conllu or jsonl; guessed by default.")
+    str | None,
+    typer.Option("--format", help="columns, conllu or jsonl; detected by default."),
 ]
 FormatOrText = Annotated[
     str | None,
-    typer.Option("--format", help="columns, conllu, jsonl or text; guessed by default."),
+    typer.Option("--format", help="columns, conllu, jsonl or text; detected by default."),
 ]
 Separator = Annotated[
     str | None,
-    typer.Option(help="What is between columns: tab, space, comma, semicolon, bar, or a text."),
+    typer.Option(
+        help="The separator of columns: tab, space, comma, semicolon, bar, or any text; detected "
+        "by default."
+    ),
 ]
 Comment = Annotated[
-    str | None, typer.Option(help="How lines begin that are comments; guessed by default.")
+    str | None,
+    typer.Option(help="The prefix of comment lines; detected by default."),
+]
+OwnTask = Annotated[
+    str | None,
+    typer.Option(
+        "--task",
+        metavar="MODULE:CLASS",
+        help="The task of the model, if it is a task of your own.",
+    ),
 ]

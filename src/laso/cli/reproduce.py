@@ -23,49 +23,46 @@ LISTS = ("names", "places", "abbreviations", "stop-words")
 def run(
     experiment: Annotated[str, typer.Argument(help=f"One of: {', '.join(EXPERIMENTS)}.")],
     rows: Annotated[
-        str, typer.Option(help="Only these rows, with commas between them.", metavar="NAMES")
+        str, typer.Option(help="Only these rows, comma-separated.", metavar="NAMES")
     ] = "",
-    features: Annotated[
-        str, typer.Option(help="paper: those of the paper; rich: more of them.")
-    ] = "",
+    features: Annotated[str, typer.Option(help="The feature set: paper or rich.")] = "",
     resources: Annotated[
         str,
         typer.Option(
-            help="Word lists and the like, with commas: clusters, lexicon, names, places, "
-            "abbreviations, stop-words, files of your own; lists is short for the middle four, "
-            "all for all but files.",
+            help="Word lists and other resources, comma-separated: clusters, lexicon, names, "
+            "places, abbreviations, stop-words, files of your own; lists means names, places, "
+            "abbreviations and stop-words, all means all but files.",
             metavar="NAMES",
         ),
     ] = "",
     seeds: Annotated[
-        int | None, typer.Option(min=1, help="How many seeds, from 0 up; if not told, a few.")
+        int | None, typer.Option(min=1, help="The number of seeds, from 0 up; by default a few.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="This seed only.")] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="How many processes at a time.")] = 1,
+    seed: Annotated[int | None, typer.Option(help="Use this seed only.")] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="The number of parallel processes.")] = 1,
     quick: Annotated[
-        bool, typer.Option("--quick", help="A slice of the corpus, two epochs, fewer trials.")
+        bool,
+        typer.Option("--quick", help="Use a slice of the corpus, two epochs, fewer trials."),
     ] = False,
-    again: Annotated[
-        bool, typer.Option("--again", help="Choose and measure again what is finished.")
-    ] = False,
+    again: Annotated[bool, typer.Option("--again", help="Run again what is finished.")] = False,
     only_report: Annotated[
-        bool, typer.Option("--report", help="Only write the report from the results there are.")
+        bool, typer.Option("--report", help="Only write the report, from the results so far.")
     ] = False,
     corpus: Annotated[
-        str, typer.Option(help="conll2000 or bundled; that of the experiment if not told.")
+        str, typer.Option(help="conll2000 or bundled; by default that of the experiment.")
     ] = "",
     results: Annotated[
         Path | None,
-        typer.Option(help="Where results are kept; by default experiments/results."),
+        typer.Option(help="The folder of the results; by default experiments/results."),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Write the results as JSON; progress goes to stderr.")
     ] = False,
 ) -> None:
-    """Run an experiment of the paper and hold its results against the paper's.
+    """Run an experiment of the paper, and compare its results with the paper's.
 
-    Settings are chosen on a tenth of the training data first, unless they are there. Every result
-    is kept as soon as it is finished: after Ctrl-C the same command goes on from there.
+    Settings are first chosen on a tenth of the training data, unless an earlier run has chosen
+    them. Every result is saved when it is finished: after Ctrl-C the same command resumes there.
     """
     from rich.console import Console
 
@@ -73,32 +70,32 @@ def run(
     from laso.experiments.runner import experiment as named
 
     if experiment not in EXPERIMENTS:
-        raise typer.BadParameter(f"{experiment!r}: there is {', '.join(EXPERIMENTS)}")
-    found = named(experiment)
+        raise typer.BadParameter(f"{experiment!r}: expected {', '.join(EXPERIMENTS)}")
+    chosen = named(experiment)
     request = Request(
-        rows=_rows(found, rows),
-        features=_one_of("--features", features or found.features[0], found.features),
+        rows=_rows(chosen, rows),
+        features=_one_of("--features", features or chosen.features[0], chosen.features),
         resources=_resources(resources),
-        seeds=tuple(range(seeds or found.seeds)) if seed is None else (seed,),
-        corpus=_one_of("--corpus", corpus or found.corpora[0], found.corpora),
+        seeds=tuple(range(seeds or chosen.seeds)) if seed is None else (seed,),
+        corpus=_one_of("--corpus", corpus or chosen.corpora[0], chosen.corpora),
         quick=quick,
         again=again,
     )
     errors = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
     with tempfile.TemporaryDirectory(prefix="laso-") as work, Bar(errors) as bar:
         folder = (results or default_folder(request)).resolve()
-        lab = Lab(found, folder, Path(work), bar, jobs=jobs)
+        lab = Lab(chosen, folder, Path(work), bar, jobs=jobs)
         try:
             answered = lab.results_of(request) if only_report else lab.run(request)
             files = lab.write_report()
         except KeyboardInterrupt:
-            errors.print("interrupted: what is finished is kept, the same command goes on with it")
+            errors.print("interrupted: finished results are saved, the same command resumes")
             raise typer.Exit(130) from None
     if as_json:
         typer.echo(json.dumps(answered, indent=1, ensure_ascii=False))
     else:
         console = Console(highlight=False, soft_wrap=True, markup=False)
-        say(console, answered, found.shown, files)
+        say(console, answered, chosen.shown, files)
     if lab.failures:
         errors.print(f"failed: {', '.join(lab.failures)}")
         raise typer.Exit(1)
@@ -171,10 +168,10 @@ def say(
 
 
 def _rows(experiment: Experiment, text: str) -> tuple[str, ...]:
-    wanted = _names(text)
-    for name in wanted:
+    names = _names(text)
+    for name in names:
         _one_of("--rows", name, tuple(experiment.rows))
-    return tuple(row for row in experiment.rows if row in wanted or not wanted)
+    return tuple(row for row in experiment.rows if row in names or not names)
 
 
 def _resources(text: str) -> tuple[str, ...]:

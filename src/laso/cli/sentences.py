@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -13,17 +14,18 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 import typer
 
+from laso.cli.own import STDIN, shown
 from laso.cli.settings import Settings
 from laso.data.columns import Block, counted
 from laso.data.formats import CONLLU, ColumnRoles, Format, default_roles, guessed
 from laso.data.reading import read as read_sentences
 from laso.errors import BadData, listed
+from laso.evaluation import Evaluation, evaluated, is_known
 
 if TYPE_CHECKING:
     from laso.estimators import SearchEstimator
 
 HEAD = 1 << 16  # bytes of a file by which its format is detected
-STDIN = "-"
 
 
 @dataclass
@@ -35,13 +37,16 @@ class Sentences:
     blocks: Sequence[Block]
     files: list[tuple[str, int]]  # the name of each file and its number of sentences
 
+    def __len__(self) -> int:
+        return len(self.blocks)
+
     @property
-    def tokens(self) -> list[Any]:
+    def inputs(self) -> list[Any]:
         """The sentences as an estimator takes them for X."""
         return [self.roles.tokens(block) for block in self.blocks]
 
     @property
-    def answers(self) -> list[Any]:
+    def outputs(self) -> list[Any]:
         """The gold labels as an estimator takes them for y."""
         return [self.roles.answers(block) for block in self.blocks]
 
@@ -55,6 +60,31 @@ class Sentences:
             for names in (self.roles.inputs, self.roles.labels)
         )
         return {"inputs": inputs, "labels": labels, "width": self.roles.width}
+
+    def counts(self) -> dict[str, int]:
+        """Return the number of sentences and tokens, for reports."""
+        tokens = sum(len(block.tokens) for block in self.blocks)
+        return {"sentences": len(self.blocks), "tokens": tokens}
+
+    def checksum(self, crc: int = 0) -> int:
+        """Return a checksum of the lines of all sentences."""
+        for block in self.blocks:
+            crc = zlib.crc32("\n".join(block.lines.values()).encode(), crc)
+        return crc
+
+    def metadata(self) -> dict[str, Any]:
+        """Return what a model file must know of the files: columns and format."""
+        form = self.form
+        kind = {"kind": form.kind, "separator": form.separator, "comment": form.comment}
+        return {"column_roles": self.numbered(), "format": kind}
+
+    def is_fully_labelled(self) -> bool:
+        """Tell whether the labels of all tokens are known."""
+        return all(is_known(label) for _, outputs in self.pairs() for label in outputs)
+
+    def evaluation(self, model: SearchEstimator) -> Evaluation:
+        """Return the evaluation of a model on these sentences."""
+        return evaluated(self.outputs, model.predict(self.inputs))
 
     def pairs(self) -> Iterator[tuple[Any, Any]]:
         """Yield tokens and gold labels of one sentence at a time."""
@@ -178,11 +208,6 @@ def read(files: Sequence[str], settings: Settings, *, on_disk: bool = False) -> 
     return Sentences(seen[0][1], roles, blocks, [(shown(name), n) for name, _, n in seen])
 
 
-def shown(name: str) -> str:
-    """Return the name of a file as messages show it."""
-    return "<stdin>" if name == STDIN else name
-
-
 def place_of(block: Block) -> dict[str, Any]:
     """Return the position fields of an error about a block."""
     return {"file": block.source, "line": min(block.lines)}
@@ -234,9 +259,9 @@ def check_columns(block: Block, roles: ColumnRoles) -> None:
 
 def remembered(model: SearchEstimator) -> ColumnRoles:
     """Return the roles in the model file; a model trained in Python has its columns in order."""
-    said = model.metadata_.get("column_roles")
-    if isinstance(said, dict):
-        return ColumnRoles(tuple(said["inputs"]), tuple(said["labels"]), int(said["width"]))
+    roles = model.metadata_.get("column_roles")
+    if isinstance(roles, dict):
+        return ColumnRoles(tuple(roles["inputs"]), tuple(roles["labels"]), int(roles["width"]))
     task: Any = model.task_
     n, layers = max(1, len(task.encoder_.names)), task.n_layers
     numbers = tuple(str(i) for i in range(1, n + layers + 1))

@@ -1,4 +1,4 @@
-"""What ``laso train`` is told: by options, by a TOML file, or by default; and the model it makes.
+"""The settings of ``laso train``, from options, a TOML file or defaults; the estimator they make.
 
 Parameters of the estimators are written as in Python: ``queue=exact()``, ``update=alma()``.
 """
@@ -14,21 +14,22 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from laso.data.formats import KINDS, SEPARATORS, ColumnRoles, Format
-from laso.errors import BadData, quoted
+from laso.errors import BadData, LasoError, quoted
 
 if TYPE_CHECKING:
     from laso.estimators import SearchEstimator
+    from laso.tasks.base import Task
 
 EPOCHS, PATIENCE, HELD_OUT = 30, 3, 0.1
-FEWEST = 20  # of fewer sentences none are held out
-EPOCHS_UNSEEN = 10  # where none are held out to choose by
+FEWEST = 20  # none of fewer examples are held out
+EPOCHS_UNSEEN = 10  # where none are held out
 TASKS = {"tag": "Tagger", "chunk": "Chunker", "joint": "JointTagger"}
-CALLS = ("queue", "update", "strategy")  # parameters that are made by calls
+CALLS = ("queue", "update", "strategy")  # parameters that are written as calls
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the user may say; None where nothing was said."""
+    """What the user may choose; None where the user has chosen nothing."""
 
     task: str | None = None
     format: str | None = None
@@ -45,13 +46,13 @@ class Settings:
     set: Mapping[str, Any] | None = None
 
     def over(self, other: Settings) -> Settings:
-        """These, and those of the other where nothing was said here."""
-        said = {name: value for name, value in vars(self).items() if value is not None}
-        said["set"] = {**(other.set or {}), **(self.set or {})}
-        return replace(other, **said)
+        """Return these settings, completed by those of the other."""
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        given["set"] = {**(other.set or {}), **(self.set or {})}
+        return replace(other, **given)
 
     def as_json(self) -> dict[str, Any]:
-        """What was said, for the model to remember."""
+        """Return the settings that were given, for the model's metadata."""
         return {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in vars(self).items()
@@ -59,24 +60,24 @@ class Settings:
         }
 
     def form(self, guess: Format) -> Format:
-        """How to read a file that looks like ``guess``."""
-        found = guess
+        """Return how to read a file whose format was detected as ``guess``."""
+        form = guess
         if self.format is not None and self.format != guess.kind:
-            found = Format(self.format)
+            form = Format(self.format)
         if self.separator is not None:
-            found = replace(found, separator=SEPARATORS.get(self.separator, self.separator))
+            form = replace(form, separator=SEPARATORS.get(self.separator, self.separator))
         if self.comment is not None:
-            found = replace(found, comment=self.comment or None)
+            form = replace(form, comment=self.comment or None)
         if self.columns is not None:
-            found = replace(found, names=self.columns)
-        return found
+            form = replace(form, names=self.columns)
+        return form
 
 
 def checked(settings: Settings) -> Settings:
-    """The settings, if each makes sense by itself."""
+    """Return the settings if each makes sense by itself."""
     if settings.task not in (None, *TASKS) and ":" not in str(settings.task):
         raise typer.BadParameter(
-            f"--task is {settings.task!r}: there is {', '.join(TASKS)}, or module:Class"
+            f"--task is {settings.task!r}: expected {', '.join(TASKS)}, or module:Class"
         )
     if settings.format not in (None, *KINDS):
         raise typer.BadParameter(f"--format is {settings.format!r}: there is {', '.join(KINDS)}")
@@ -86,7 +87,7 @@ def checked(settings: Settings) -> Settings:
 
 
 def read_config(path: Path) -> Settings:
-    """The settings of a TOML file; its keys are the long options."""
+    """Return the settings of a TOML file; its keys are the long options."""
     try:
         given = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -117,31 +118,31 @@ def _is_of(value: Any, kind: str) -> bool:
         "bool": bool,
         "Mapping": dict,
     }
-    wanted = next(of for name, of in kinds.items() if kind.startswith(name))
-    return isinstance(value, wanted) and (wanted is bool or not isinstance(value, bool))
+    expected = next(of for name, of in kinds.items() if kind.startswith(name))
+    return isinstance(value, expected) and (expected is bool or not isinstance(value, bool))
 
 
 def names(text: str | None) -> tuple[str, ...] | None:
-    """Names with commas between them."""
+    """Return the names of a comma-separated list."""
     return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def assignments(texts: Sequence[str]) -> dict[str, Any]:
-    """What ``--set name=value`` says; a value is one of TOML's, or else a text."""
-    found: dict[str, Any] = {}
+    """Return the parameters of ``--set name=value``; a value is TOML, or else text."""
+    given: dict[str, Any] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
             raise typer.BadParameter(f"--set {text}: expected name=value")
         try:
-            found[name.strip()] = tomllib.loads(f"value = {value}")["value"]
+            given[name.strip()] = tomllib.loads(f"value = {value}")["value"]
         except tomllib.TOMLDecodeError:
-            found[name.strip()] = value.strip()
-    return found
+            given[name.strip()] = value.strip()
+    return given
 
 
 def class_weights(texts: Sequence[str]) -> dict[str, Any]:
-    """What ``--class-weight`` says, as a parameter."""
+    """Return the parameter that ``--class-weight`` stands for."""
     if not texts:
         return {}
     if texts == ["balanced"]:
@@ -162,7 +163,7 @@ def class_weights(texts: Sequence[str]) -> dict[str, Any]:
 
 
 def made(text: str) -> Any:
-    """A queue, update or strategy from its text, as ``laso.values.parse`` reads it."""
+    """Return a queue, update or strategy from its text, as ``laso.values.parse`` reads it."""
     from laso.values import parse
 
     try:
@@ -172,7 +173,7 @@ def made(text: str) -> Any:
 
 
 def parameters_of(settings: Settings) -> dict[str, Any]:
-    """The parameters that were set, with queues, updates and strategies made of their texts."""
+    """Return the parameters of ``--set``, with queues, updates and strategies from their texts."""
     return {
         name: made(value) if name in CALLS and isinstance(value, str) else value
         for name, value in (settings.set or {}).items()
@@ -182,7 +183,7 @@ def parameters_of(settings: Settings) -> dict[str, Any]:
 def estimator(
     task: str, settings: Settings, roles: ColumnRoles, *, epochs: int, patience: int | None
 ) -> Any:
-    """The estimator to train, for data of these columns."""
+    """Return the estimator to train, for data of these columns."""
     from laso import estimators
     from laso.features import read_templates
 
@@ -194,16 +195,31 @@ def estimator(
         parameters["columns"] = roles.inputs
     if settings.templates is not None:
         parameters["features"] = list(map(str, read_templates(settings.templates)))
-    parameters |= parameters_of(settings)
+    return build(cls, parameters | parameters_of(settings))
+
+
+def own_estimator(task: Task, settings: Settings, *, epochs: int, patience: int | None) -> Any:
+    """Return the estimator to train for a task of the user's own."""
+    from laso.estimators import SearchEstimator
+
+    given = {"epochs": epochs, "patience": patience, **parameters_of(settings)}
+    return build(SearchEstimator, given, task=task)
+
+
+def build(cls: type[SearchEstimator], parameters: Mapping[str, Any], **fixed: Any) -> Any:
+    """Return a validated estimator; parameters that make no sense are usage errors."""
+    known = [name for name in cls.parameter_names() if name not in fixed]
+    unknown = set(parameters) - set(known)
+    if unknown:
+        raise typer.BadParameter(
+            f"{cls.__name__} has no parameter {', '.join(sorted(unknown))}; it has "
+            f"{', '.join(known)}"
+        )
     try:
-        unknown = set(parameters) - set(cls.parameter_names())
-        if unknown:
-            raise ValueError(
-                f"{cls.__name__} has no parameter {', '.join(sorted(unknown))}; it has "
-                f"{', '.join(cls.parameter_names())}"
-            )
-        model = cls(**parameters)
+        model = cls(**parameters, **fixed)
         model.validate()
+    except LasoError:  # also a ValueError, but about data: templates, for example
+        raise
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     return model

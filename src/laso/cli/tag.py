@@ -25,73 +25,100 @@ BATCH = 20_000  # tokens to label at a time
 def run(
     model: Annotated[Path, typer.Argument(help="A model that laso train has saved.")],
     files: Annotated[
-        list[str] | None, typer.Argument(help="Files to label; standard input if there are none.")
+        list[str] | None, typer.Argument(help="Files to label; by default standard input.")
     ] = None,
+    task: options.OwnTask = None,
     output: Annotated[
-        Path | None, typer.Option(help="Where the labels go; by default to standard output.")
+        Path | None, typer.Option(help="The output file; by default standard output.")
     ] = None,
     form: options.FormatOrText = None,
     separator: options.Separator = None,
     comment: options.Comment = None,
     confidence: Annotated[
-        bool, typer.Option("--confidence", help="Also tell how probable each label is.")
+        bool, typer.Option("--confidence", help="Also write the probability of each label.")
     ] = False,
     nbest: Annotated[
-        int, typer.Option(min=0, help="Also the best so many outputs, with --json.")
+        int, typer.Option(min=0, help="Also write this number of best outputs; needs --json.")
     ] = 0,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Write a JSON object a line, whatever was read.")
+        bool, typer.Option("--json", help="Write one JSON object a line, for any input format.")
     ] = False,
 ) -> None:
-    """Label sentences: a column is added, or the labels of CoNLL-U or JSON lines are filled in."""
-    from laso.cli.sentences import STDIN, opened
-    from laso.cli.settings import Settings, checked
-    from laso.estimators import load_model
+    """Label sentences.
 
-    said = checked(Settings(format=form, separator=separator, comment=comment))
+    The labels become a new column of column files, and fill in those of CoNLL-U or JSON lines.
+    """
+    from laso.cli import own
+    from laso.cli.settings import Settings, checked
+
+    given = checked(Settings(task=task, format=form, separator=separator, comment=comment))
     if nbest and not as_json:
         raise typer.BadParameter("--nbest needs --json")
-    known = load_model(model)
-    more = More(confidence, nbest)
+    if task is not None:
+        own.check_settings(given)
+        if confidence and not as_json:
+            raise typer.BadParameter("--confidence with --task needs --json")
+    known = own.load(model, task)
+    extras = Extras(confidence, nbest)
     try:
         with _target(output) as out:
-            for name in files or [STDIN]:
-                with opened(name) as file:
-                    for text in labelled(known, file, name, said, as_json=as_json, more=more):
-                        out.write(text.encode())
-                        out.flush()
+            names = files or [own.STDIN]
+            if task is not None:
+                own.tag(known, names, out, as_json=as_json, confidence=confidence, nbest=nbest)
+            else:
+                tag(known, names, out, given, as_json=as_json, extras=extras)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
 
 
+def tag(
+    model: SearchEstimator,
+    files: list[str],
+    out: BinaryIO,
+    settings: Settings,
+    *,
+    as_json: bool,
+    extras: Extras,
+) -> None:
+    """Write the labelled sentences of files, some at a time."""
+    from laso.cli.sentences import opened
+
+    for name in files:
+        with opened(name) as file:
+            for text in labelled(model, file, name, settings, as_json=as_json, extras=extras):
+                out.write(text.encode())
+                out.flush()
+
+
 @dataclass(frozen=True)
-class More:
-    """What is told beside labels."""
+class Extras:
+    """What is written beside the labels."""
 
     confidence: bool = False
     nbest: int = 0
 
-    def found(self, model: SearchEstimator, tokens: list[Any]) -> Iterator[Found]:
-        """Labels, and what else is told of each sentence."""
-        answers = [Found(labels) for labels in model.predict(tokens)]
+    def predictions(self, model: SearchEstimator, tokens: list[Any]) -> Iterator[Prediction]:
+        """Return the labels of each sentence, and what is written beside them."""
+        predictions = [Prediction(labels) for labels in model.predict(tokens)]
         if self.confidence:
-            for answer, known in zip(answers, model.predict_confidence(tokens), strict=True):
-                answer.more["probability"] = known.probability
-                answer.more["probabilities"] = [
+            for each, known in zip(predictions, model.predict_confidence(tokens), strict=True):
+                each.extras["probability"] = known.probability
+                each.extras["probabilities"] = [
                     part.probability for part in known.parts for _ in range(part.start, part.end)
                 ]
         if self.nbest:
-            for answer, paths in zip(answers, model.predict_nbest(tokens, self.nbest), strict=True):
-                answer.more["nbest"] = [{"score": s, "labels": labels} for s, labels in paths]
-        return iter(answers)
+            outputs = model.predict_nbest(tokens, self.nbest)
+            for each, paths in zip(predictions, outputs, strict=True):
+                each.extras["nbest"] = [{"score": s, "labels": labels} for s, labels in paths]
+        return iter(predictions)
 
 
 @dataclass(frozen=True)
-class Found:
-    """The labels of a sentence, and what else is told of it."""
+class Prediction:
+    """The predicted labels of a sentence, and what is written beside them."""
 
     labels: list[Any]
-    more: dict[str, Any] = field(default_factory=dict)
+    extras: dict[str, Any] = field(default_factory=dict)
 
 
 def labelled(
@@ -101,10 +128,11 @@ def labelled(
     settings: Settings,
     *,
     as_json: bool,
-    more: More,
+    extras: Extras,
 ) -> Iterator[str]:
-    """The labelled sentences as text, some at a time."""
-    from laso.cli.sentences import STDIN, Sentences, head_of, remembered, roles_for
+    """Yield the labelled sentences as text, some at a time."""
+    from laso.cli.own import STDIN
+    from laso.cli.sentences import Sentences, head_of, remembered, roles_for
     from laso.data.formats import written
     from laso.data.reading import read
 
@@ -121,32 +149,33 @@ def labelled(
             continue
         sentences = Sentences(form, roles, full, [])
         with sentences.located():
-            found = more.found(model, sentences.tokens)
+            predictions = extras.predictions(model, sentences.inputs)
         to = "jsonl" if as_json else form.kind
-        yield "".join(
-            written(block, *_told(next(found) if block.tokens else Found([]), to), form, roles, to)
-            for block in blocks
-        )
+        texts = []
+        for block in blocks:
+            predicted = next(predictions) if block.tokens else Prediction([])
+            texts.append(written(block, *_cells(predicted, to), form, roles, to))
+        yield "".join(texts)
 
 
-def _told(found: Found, to: str) -> tuple[list[Any], dict[str, Any]]:
-    """Labels and other keys of a JSON object; in columns a probability stands after its label."""
+def _cells(predicted: Prediction, to: str) -> tuple[list[Any], dict[str, Any]]:
+    """Return labels, and further keys of JSON objects; in columns probabilities follow labels."""
     from laso.data.formats import cells
 
     if to == "jsonl":
-        return found.labels, found.more
-    if "probabilities" not in found.more:
-        return found.labels, {}
+        return predicted.labels, predicted.extras
+    if "probabilities" not in predicted.extras:
+        return predicted.labels, {}
     if to == "conllu":
         raise typer.BadParameter("CoNLL-U has no column for probabilities: use --json")
-    pairs = zip(found.labels, found.more["probabilities"], strict=True)
+    pairs = zip(predicted.labels, predicted.extras["probabilities"], strict=True)
     return [(*cells(label), f"{p:.4f}") for label, p in pairs], {}
 
 
 def recognised(
     head: str, name: str, model: SearchEstimator, trained: ColumnRoles, settings: Settings
 ) -> Format:
-    """The format of a file to label: that of a column file only if it fits the model."""
+    """Return the format of a file to label: columns only if they fit the model."""
     from laso.cli.sentences import is_column_file
     from laso.data.formats import Format, guessed
 
@@ -163,7 +192,7 @@ def recognised(
 
 
 def batches(blocks: Iterator[Block], size: int) -> Iterator[list[Block]]:
-    """Blocks together, of so many tokens or a few more."""
+    """Yield lists of blocks that have at least ``size`` tokens together."""
     batch: list[Block] = []
     tokens = 0
     for block in blocks:
@@ -178,7 +207,7 @@ def batches(blocks: Iterator[Block], size: int) -> Iterator[list[Block]]:
 
 @contextmanager
 def _target(path: Path | None) -> Iterator[BinaryIO]:
-    """A file to write to, or standard output."""
+    """Open the output file, or standard output."""
     if path is None:
         yield sys.stdout.buffer
         return

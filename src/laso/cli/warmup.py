@@ -1,46 +1,60 @@
-"""``laso warmup``: compile ahead, so that the first real call need not."""
+"""``laso warmup``: compile ahead of time, so that the first real call need not."""
 
 from __future__ import annotations
 
-import importlib
+import inspect
 import time
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from laso.errors import LasoError
+if TYPE_CHECKING:
+    from laso.engine.problem import CompiledProblem
 
-BUILT_IN = ("laso.tasks.tagging:Tagging", "laso.tasks.chunking:Chunking")
+BUILT_IN = {"tag": "tagging", "chunk": "chunking", "joint": "joint"}
+DEFAULT = ("tag", "chunk")
 
 
 def run(
-    problems: Annotated[
+    tasks: Annotated[
         list[str] | None,
-        typer.Argument(help="Problems as module:Class; by default the tagger and the chunker."),
+        typer.Argument(
+            help="tag, chunk, joint, or tasks and compiled problems of your own as module:Class; "
+            "by default tag and chunk."
+        ),
     ] = None,
 ) -> None:
-    """Compile the engine for some problems into the cache."""
+    """Compile the engine for some tasks ahead of time, into the cache."""
     from laso import beam, perceptron, standard
     from laso.engine.machine import warm
     from laso.engine.native import cache_root
     from laso.engine.options import options_for
     from laso.learn import restart
 
-    for name in problems or BUILT_IN:
-        problem = _problem(name)
+    problems = {name: problem_of(name) for name in tasks or DEFAULT}
+    for name, problem in problems.items():
         for strategy in (restart, standard):
             began = time.perf_counter()
             warm(problem, options_for(problem, beam(1), perceptron(), strategy))
             took = time.perf_counter() - began
-            typer.echo(f"{name} for {strategy.__name__} updates: ready after {took:.1f} s")
+            typer.echo(f"{name}, strategy {strategy.__name__}: ready after {took:.1f} s")
     typer.echo(f"cache: {cache_root()}")
 
 
-def _problem(name: str) -> Any:
-    module, colon, cls = name.partition(":")
-    if not colon:
-        raise LasoError(f"expected module:Class, found {name!r}")
-    try:
-        return getattr(importlib.import_module(module), cls)
-    except (ImportError, AttributeError) as error:
-        raise LasoError(f"cannot find {name!r}: {error}") from error
+def problem_of(name: str) -> type[CompiledProblem]:
+    """Return the problem of a built-in task, or of a task or problem named as module:Class."""
+    from laso.cli import own
+    from laso.engine.problem import CompiledProblem
+    from laso.tasks import task_type
+    from laso.tasks.base import Task
+
+    if name in BUILT_IN:
+        return task_type(BUILT_IN[name]).problem
+    if not own.is_own(name):
+        raise typer.BadParameter(f"found {name!r}, expected {', '.join(BUILT_IN)} or module:Class")
+    found = own.named_object(name)
+    if isinstance(found, Task) or (inspect.isclass(found) and issubclass(found, Task)):
+        found = getattr(found, "problem", None)
+    if inspect.isclass(found) and issubclass(found, CompiledProblem):
+        return found
+    raise typer.BadParameter(f"{name}: found {found!r}, expected a CompiledProblem or a Task")

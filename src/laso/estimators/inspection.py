@@ -41,11 +41,12 @@ def inspected(model: Predictor, *, features: int = 10, data: Any = None) -> dict
             "against": [[texts[i], float(v[i, column])] for i in low],
         }
     size, (learned, _) = model.size_, model.task_.pack(None)
+    columns = learned.get("columns", [])
     return {
         "task": model.task_.name,
         "estimator": type(model).__name__,
         "labels": list(model.task_.classes),
-        "columns": learned.get("columns", []),
+        "columns": columns if isinstance(columns, list) else [],  # an own task's have no names
         "templates": learned.get("templates", []),
         "parameters": described_parameters(model),
         "state": model.task_.state(),

@@ -19,10 +19,15 @@ def _model_text(shown: Explanation) -> str:
     lines = [
         f"{shown['estimator']} ({shown['task']}), {len(shown['labels'])} labels, "
         f"{size['features']} features, {size['weights']} weights",
-        f"columns: {', '.join(shown['columns']) or 'features of the tokens'}",
-        f"templates: {len(shown['templates'])}, as {', '.join(shown['templates'][:3])}",
-        f"{shown['epochs']} epochs, of which the weights of epoch {shown['best_epoch']} are kept",
     ]
+    if shown["columns"] or shown["templates"]:
+        lines += [
+            f"columns: {', '.join(shown['columns']) or 'features of the tokens'}",
+            f"templates: {len(shown['templates'])}, as {', '.join(shown['templates'][:3])}",
+        ]
+    lines.append(
+        f"{shown['epochs']} epochs, of which the weights of epoch {shown['best_epoch']} are kept"
+    )
     if shown["scores"]:
         lines.append(f"best held-out score {max(shown['scores']):.4f}")
     for name, value in shown["metadata"].items():

@@ -1,0 +1,53 @@
+"""Ctrl-C while a model is trained: what has been learned is saved before the command ends."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from laso.estimators import SearchEstimator
+
+
+class Interrupts:
+    """Holds Ctrl-C back, inside a with statement, from the end of training to the end of the block.
+
+    Training itself ends at the first Ctrl-C. A further one, while the weights are averaged and
+    saved, would cost the model; it is only noted in ``held``.
+    """
+
+    def __init__(self) -> None:
+        self.held = False
+        self.model: SearchEstimator | None = None  # the one that is trained
+        self._before: Any = None
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGINT, self._interrupt)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _interrupt(self, number: int, frame: Any) -> None:
+        if self.model is None or not is_trained(self.model):
+            raise KeyboardInterrupt
+        self.held = True
+
+
+def is_trained(model: SearchEstimator) -> bool:
+    """Whether the training of a model is over: finished, converged or interrupted."""
+    from laso.engine.passes import Plan
+    from laso.estimators.learning import most_epochs
+
+    training = getattr(model, "training_", None)
+    if training is None:
+        return False
+    return (
+        training.interrupted
+        or training.converged
+        or training.epoch >= most_epochs(model)
+        or Plan(patience=model.patience).is_over(training)
+    )

@@ -1,0 +1,231 @@
+"""The work of ``laso train``: which examples are held out, which estimator learns, and learning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from traceback import extract_tb
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import typer
+
+import laso
+from laso.cli import own, settings
+from laso.cli.sentences import Sentences
+from laso.cli.sentences import read as read_sentences
+from laso.cli.settings import Settings
+from laso.errors import BadData, BadModel, LasoError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from laso.cli.interrupts import Interrupts
+    from laso.cli.progress import Display
+    from laso.estimators import SearchEstimator
+    from laso.tasks.base import Task
+
+CHECKPOINT = ".checkpoint"
+
+
+Data: TypeAlias = Sentences | own.Examples
+"""Examples of files: sentences of columns, or what a task of the user's own has read."""
+
+
+@dataclass
+class Job:
+    """The examples to learn from, those to choose the number of epochs on, and the settings."""
+
+    settings: Settings
+    task: str
+    all: Data
+    train: Data
+    dev: Data | None = None
+    resumed: bool = False
+    store: Path | None = None  # the folder of encoded data that memory does not hold
+
+    def estimator(self, epochs: int | None = None) -> SearchEstimator:
+        """Return the estimator to train; with ``epochs``, for exactly that number of epochs."""
+        most = settings.EPOCHS if self.dev is not None else settings.EPOCHS_UNSEEN
+        patience = settings.PATIENCE if self.dev is not None else None
+        if epochs is not None:
+            most, patience = epochs, None
+        elif self.settings.epochs is not None:
+            most = self.settings.epochs
+        limits: dict[str, Any] = {"epochs": most, "patience": patience}
+        made: SearchEstimator
+        if isinstance(self.all, Sentences):
+            made = settings.estimator(self.task, self.settings, self.all.roles, **limits)
+        else:
+            made = settings.own_estimator(self.all.task, self.settings, **limits)
+        return made
+
+    @property
+    def own_task(self) -> Task | None:
+        """The task of the user's own; None for a built-in task."""
+        return None if isinstance(self.all, Sentences) else self.all.task
+
+    @cached_property
+    def data(self) -> dict[str, Any]:
+        """The counts and the checksum of the data, to resume a run and for the model's metadata."""
+        crc = self.train.checksum()
+        return {
+            "files": [Path(name).name for name, _ in self.all.files],
+            **self.train.counts(),
+            "held out": len(self.dev) if self.dev is not None else 0,
+            "checksum": crc if self.dev is None else self.dev.checksum(crc),
+        }
+
+    def fit(self, model: SearchEstimator, data: Data, **how: Any) -> None:
+        """Train a model on data, or resume its training if ``how`` has a number of epochs."""
+        resumed = "epochs" in how
+        with data.located():
+            if self.store is not None:
+                stream = model.resume_stream if resumed else model.fit_stream
+                stream(data.pairs, store=self.store, **how)
+            else:
+                begin = model.resume if resumed else model.fit
+                begin(data.inputs, data.outputs, **how)
+
+
+# --------------------------------------------------------------------------- planning
+
+
+def planned(files: Sequence[str], given: Settings, *, store: Path | None = None) -> Job:
+    """Read the files, and decide on the task and on what is held out."""
+    if own.is_own(given.task):
+        assert given.task is not None
+        own.check_settings(given)
+        task = own.load_task(given.task)
+        examples = own.read(task, files)
+        if given.dev is None:
+            return Job(given, given.task, examples, *split(examples, given), store=store)
+        return Job(given, given.task, examples, examples, own.read(task, [given.dev]), store=store)
+    sentences = read_sentences(files, given, on_disk=store is not None)
+    name = given.task or detected_task(sentences)
+    given = with_strategy(given, sentences)
+    if given.dev is None:
+        return Job(given, name, sentences, *split(sentences, given), store=store)
+    dev_sentences = read_sentences([given.dev], replace(given, label=None, inputs=None))
+    if not all(sentences.roles.fits(block.names) for block in dev_sentences.blocks):
+        raise BadData("found other columns than in the training data", file=given.dev, line=1)
+    dev_sentences = replace(dev_sentences, roles=sentences.roles)
+    return Job(given, name, sentences, sentences, dev_sentences, store=store)
+
+
+def split(data: Data, given: Settings) -> tuple[Data, Data | None]:
+    """Return the examples to learn from, and the held-out ones or None."""
+    from laso.estimators.learning import held_out
+
+    n, fraction = len(data), given.held_out
+    if fraction is None:
+        fraction = settings.HELD_OUT if n >= settings.FEWEST else 0.0
+    if not fraction or n < 2:
+        return data, None
+    with usage_errors():
+        chosen = held_out(n, fraction, (given.set or {}).get("seed", 0))
+    return data.parted(chosen)
+
+
+def with_strategy(given: Settings, sentences: Sentences) -> Settings:
+    """Return the settings; where labels are unknown, with the strategy max_violation."""
+    chosen = given.set or {}
+    if {"strategy", "queue"} & set(chosen) or sentences.form.kind != "jsonl":
+        return given
+    if sentences.is_fully_labelled():
+        return given
+    return replace(given, set={**chosen, "strategy": "max_violation"})
+
+
+def detected_task(sentences: Sentences) -> str:
+    """Return "chunk" if the labels mark chunks and tokens are words, else "tag".
+
+    Several columns of labels are predicted jointly.
+    """
+    from laso.evaluation import are_chunks
+
+    if len(sentences.roles.labels) > 1:
+        return "joint"
+    labels = {label for _, outputs in sentences.pairs() for label in outputs} - {None}
+    block = sentences.blocks[0]
+    words = all(isinstance(cell, str) for cell in block.tokens[0])
+    return "chunk" if words and are_chunks(labels) else "tag"
+
+
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """Turn errors about parameters into usage errors.
+
+    Errors about data pass, and so do those that the code of a user's own task raises, with their
+    traceback.
+    """
+    try:
+        yield
+    except LasoError:
+        raise
+    except ValueError as error:
+        package = str(Path(laso.__file__).parent)
+        examples = str(Path(package) / "examples")
+        raised_in = extract_tb(error.__traceback__)[-1].filename
+        if not raised_in.startswith(package) or raised_in.startswith(examples):
+            raise
+        raise typer.BadParameter(str(error)) from error
+
+
+# --------------------------------------------------------------------------- learning
+
+
+def learn(
+    job: Job, path: Path, console: Console, shown: Display, keys: Interrupts, *, fresh: bool
+) -> SearchEstimator:
+    """Train, from where an earlier run was cut short if there is one."""
+    from laso.estimators import Checkpoint
+    from laso.estimators.learning import most_epochs
+
+    beside = path.with_name(path.name + CHECKPOINT)
+    model = job.estimator()
+    how: dict[str, Any] = {
+        "dev": None if job.dev is None else (job.dev.inputs, job.dev.outputs),
+        "progress": shown,
+        "checkpoint": Checkpoint(beside, metadata={"data": job.data}),
+    }
+    earlier = None if fresh else unfinished(beside, model, job)
+    job.resumed = earlier is not None
+    if earlier is not None:
+        console.print(f"resuming a run that was cut short after epoch {earlier.n_iter_}")
+        how["epochs"], model = most_epochs(model), earlier
+    keys.model = model
+    with nullcontext() if job.dev is None else job.dev.located(name="dev"):
+        job.fit(model, job.train, **how)
+    return model
+
+
+def refitted(job: Job, model: SearchEstimator, shown: Display) -> SearchEstimator | None:
+    """Return a model trained on all examples for as many epochs as were chosen; None if cut short.
+
+    It keeps the metadata of the first model: the calibration and the held-out scores.
+    """
+    again = job.estimator(epochs=model.best_epoch_)
+    job.fit(again, job.all, progress=shown)
+    chosen = {"epoch": model.best_epoch_, "scores": model.scores_}
+    again.metadata_ |= {**model.metadata_, "chosen": chosen}
+    return None if again.interrupted_ else again
+
+
+def unfinished(path: Path, model: SearchEstimator, job: Job) -> Any:
+    """Return the model of a checkpoint of the same settings and data; None if there is none."""
+    from laso.estimators import load_model
+    from laso.estimators.serialization import described_parameters
+
+    if not path.exists():
+        return None
+    try:
+        earlier = load_model(path, task=job.own_task)
+    except BadModel:
+        return None
+    same = type(earlier) is type(model) and earlier.metadata_.get("data") == job.data
+    return (
+        earlier if same and described_parameters(earlier) == described_parameters(model) else None
+    )
