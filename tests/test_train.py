@@ -576,7 +576,7 @@ def test_ctrl_c_after_learning_does_not_cost_the_model(laso, folder, monkeypatch
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is sent in another way there")
 @pytest.mark.parametrize("first", [True, False])
 def test_a_further_ctrl_c_waits_until_the_model_is_saved(laso, folder, monkeypatch, first):
-    pack, stop = model_file.packed, StopAfter(3)
+    pack, stop = model_file.compact_table, StopAfter(3)
     if first:
         monkeypatch.setattr(Display, "__call__", lambda self, report: stop(report))
 
@@ -584,7 +584,7 @@ def test_a_further_ctrl_c_waits_until_the_model_is_saved(laso, folder, monkeypat
         signal.raise_signal(signal.SIGINT)  # while the weights are made ready
         return pack(table)
 
-    monkeypatch.setattr(learning, "packed", packed)
+    monkeypatch.setattr(learning, "compact_table", packed)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         shown = laso("train", "train.txt", *FAST, "--json")
