@@ -12,6 +12,7 @@ from importlib import import_module
 from io import StringIO
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -441,13 +442,16 @@ def test_the_page_on_model_files_names_what_a_file_has(tmp_path):
     own = SearchEstimator(Segmentation(), queue=exact(), update=adagrad(), epochs=1).fit(X, y)
     chunker = Chunker(epochs=1).fit([[("The", "B-NP"), ("dog", "I-NP")]])
     dicts = Tagger(epochs=1).fit([[{"word": "a"}, {"word": "b"}]], [["A", "B"]])
-    keys, tensors = set(), set()
-    for model, options in [
+    plain = Tagger(epochs=1).fit([[("The", "DT", "A"), ("dog", "NN", "B")]])
+    keys: set[str] = set()
+    tensors: set[str] = set()
+    cases: list[tuple[Any, dict[str, Any]]] = [
         (own, {"training": True}),
         (chunker, {"weights": "int8"}),
         (dicts, {}),
-        (Tagger(epochs=1).fit([[("The", "DT", "A"), ("dog", "NN", "B")]]), {}),
-    ]:
+        (plain, {}),
+    ]
+    for model, options in cases:
         model.save(tmp_path / "model", **options)
         header, arrays = model_file.read_file(tmp_path / "model")
         keys |= header.keys() | header["learned"].keys()
