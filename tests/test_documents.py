@@ -442,13 +442,14 @@ def test_the_page_on_model_files_names_what_a_file_has(tmp_path):
     own = SearchEstimator(Segmentation(), queue=exact(), update=adagrad(), epochs=1).fit(X, y)
     chunker = Chunker(epochs=1).fit([[("The", "B-NP"), ("dog", "I-NP")]])
     dicts = Tagger(epochs=1).fit([[{"word": "a"}, {"word": "b"}]], [["A", "B"]])
+    plain = Tagger(epochs=1).fit([[("The", "DT", "A"), ("dog", "NN", "B")]])
     keys: set[str] = set()
     tensors: set[str] = set()
     cases: list[tuple[Any, dict[str, Any]]] = [
         (own, {"training": True}),
         (chunker, {"precision": "int8"}),
         (dicts, {}),
-        (Tagger(epochs=1).fit([[("The", "DT", "A"), ("dog", "NN", "B")]]), {}),
+        (plain, {}),
     ]
     for model, options in cases:
         model.save(tmp_path / "model", **options)
