@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
                     growth.growth(bench, systems, options.corpus)
                 elif step == "joint":
                     files = corpus.files(options.corpus, bench.work, quick=options.quick)
-                    few = corpus.few(files.train, bench.work)
+                    few = corpus.warmup_file(files.train, bench.work)
                     say(f"wrote {joint.run(files, few, bench.work, bench.results, say)}")
                 else:
                     files = corpus.files(options.corpus, bench.work, quick=options.quick)

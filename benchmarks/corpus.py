@@ -6,11 +6,10 @@ import zlib
 from pathlib import Path
 
 from laso.data import Sentence
-from laso.experiments.corpus import Files, few, files, held_out, load, written
+from laso.experiments.corpus import Files, files, held_out, load, warmup_file, write_files
 
 __all__ = [
     "Files",
-    "few",
     "files",
     "held_out",
     "load",
@@ -18,7 +17,8 @@ __all__ = [
     "rejoined",
     "relabelled",
     "times",
-    "written",
+    "warmup_file",
+    "write_files",
 ]
 
 

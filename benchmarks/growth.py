@@ -82,7 +82,7 @@ def growth(bench: Bench, systems: dict[str, System], name: str) -> list[Row]:
                 bench.say(f"{label}: skipped, {missing}")
                 continue
             with bench.going_on(label):
-                files = corpus.written(bench.work, "growth", point.train, point.test)
+                files = corpus.write_files(bench.work, "growth", point.train, point.test)
                 if system.name == "laso":
                     warm(bench, system, settings, files.train)
                 result = bench.measure(system, settings, files, growth=True)
@@ -112,7 +112,7 @@ def warm(bench: Bench, system: System, settings: Settings, path: Path) -> None:
     if bench.cache is not None and not bench.cache.exists():
         bench.say("filling the cache of compiled code")
         model = bench.work / "start.bin"
-        train = corpus.few(path, bench.work)
+        train = corpus.warmup_file(path, bench.work)
         bench.job(system, "start", first=True, settings=settings, train=train, model=model)
 
 

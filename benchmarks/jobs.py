@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.corpus import Files, few
+from benchmarks.corpus import Files, warmup_file
 from benchmarks.systems import Settings, System
 from laso.experiments import measure
 from laso.experiments.measure import JobFailed, Row
@@ -86,7 +86,7 @@ class Bench:
         For ``growth`` the labels may be other than chunk tags, and loading code is not counted.
         """
         self.model.unlink(missing_ok=True)
-        warm = few(files.train, self.work) if growth else ""
+        warm = warmup_file(files.train, self.work) if growth else ""
         given = {"settings": settings, "model": self.model}
         started = time.perf_counter()
         result = self.job(system, "train", train=files.train, warm=warm, **given)

@@ -9,7 +9,7 @@ from benchmarks.growth import MEASURES
 from benchmarks.report import total
 from laso.experiments.labels import Point, label_points
 from laso.experiments.measure import Row
-from laso.experiments.plots import COLOURS, MARKERS, WIDTH, log_ticks, pyplot, saved
+from laso.experiments.plots import COLOURS, MARKERS, WIDTH, log_ticks, pyplot, save_figure
 
 SYSTEMS = ("laso", "python-crfsuite", "vowpalwabbit")
 COLOUR = dict(zip(SYSTEMS, COLOURS, strict=False))
@@ -49,7 +49,7 @@ def peers(rows: list[Row], path: Path) -> Path:
     figure.legend(loc="outside lower center", ncols=len(SYSTEMS))
     points = [Point(total(row), row["f"], _name(row), COLOUR[row["system"]]) for row in rows]
     label_points(left, points)
-    return saved(figure, path)
+    return save_figure(figure, path)
 
 
 def _name(row: Row) -> str:
@@ -94,7 +94,7 @@ def growth(rows: list[Row], path: Path) -> Path:
         lines["proportional growth"] = _proportional(axis)
     figure.suptitle("Growth on logarithmic axes: parallel to the dotted line means proportional")
     figure.legend(lines.values(), lines, loc="outside lower center", ncols=len(lines))
-    return saved(figure, path)
+    return save_figure(figure, path)
 
 
 def _curve(axis: Any, rows: list[Row], measure: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from typing import Any
 
-from benchmarks.corpus import Files, few
+from benchmarks.corpus import Files, warmup_file
 from benchmarks.jobs import Bench, medians, versions
 from benchmarks.systems import System, all_systems
 from laso.experiments.measure import Row, load, machine, save
@@ -65,7 +65,7 @@ def one_run(bench: Bench, system: System, settings: dict[str, Any], files: Files
     """One measurement; for ours also the first call in an empty cache, and a later process."""
     if system.name != "laso":
         return bench.measure(system, settings, files)
-    given = {"settings": settings, "train": few(files.train, bench.work)}
+    given = {"settings": settings, "train": warmup_file(files.train, bench.work)}
     times: Row = {"first_call_s": None}
     if bench.cache is not None:
         # The cache that the first call fills is then the warm one for all that follows.

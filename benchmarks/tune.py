@@ -11,7 +11,7 @@ from collections.abc import Callable
 from benchmarks.corpus import Files
 from benchmarks.jobs import Bench, versions
 from benchmarks.systems import Settings, System
-from laso.experiments.measure import Row, descend, described, load, save
+from laso.experiments.measure import Row, coordinate_search, format_settings, load, save
 
 FORMS = "python-crfsuite/forms"
 
@@ -45,10 +45,10 @@ def tune_one(
     grid = system.grid[config]
     if bench.quick:
         grid = {name: values[:2] for name, values in grid.items()}
-    best = descend(start, grid, trials)
+    best = coordinate_search(start, grid, trials)
     entry |= {"settings": best, "held_out_f": trials(best)}
     save(path, chosen)
-    bench.say(f"{key}: chosen {described(best)}")
+    bench.say(f"{key}: chosen {format_settings(best)}")
 
 
 class Trials:
@@ -75,7 +75,7 @@ class Trials:
         self._done.append(trial)
         self._keep()
         self._bench.say(
-            f"{self._system.name}, {described(settings)}: "
+            f"{self._system.name}, {format_settings(settings)}: "
             f"held-out F {trial['f']:.2f}, trained in {result['train_s']:.1f} s"
         )
         return float(trial["f"])

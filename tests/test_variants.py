@@ -59,7 +59,7 @@ def test_each_addition_is_left_out_by_one_variant():
     assert sorted(missing[0]) == sorted(one for kind in missing[2:] for one in kind)
     for row, config in additions.ROWS.items():
         given = worker.parameters({**config.settings, "epochs": 1})
-        model = additions.made(**given, features="rich", resources=())
+        model = additions.make_estimator(**given, features="rich", resources=())
         assert model.features == additions.templates(row, ())
         model.validate()
 
