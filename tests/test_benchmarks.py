@@ -176,9 +176,9 @@ def test_trials_are_not_repeated(tmp_path):
 def test_a_measurement_that_fails_is_told_and_the_next_one_begins(tmp_path):
     said: list[str] = []
     bench = Bench(tmp_path, tmp_path, said.append)
-    with bench.going_on("first"):
+    with bench.collect_failure("first"):
         bench.job(all_systems()["laso"], "nonesuch")
-    with bench.going_on("second"):
+    with bench.collect_failure("second"):
         pass
     assert bench.failures == ["first"]
     assert "KeyError: 'nonesuch'" in said[0]
