@@ -25,7 +25,7 @@ COMMANDS = {
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Do what the command line says; what is finished is kept, and not done again."""
+    """Run a command; finished measurements are kept and not repeated."""
     options = parser().parse_args(arguments)
     systems = all_systems()
     if options.systems:
@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
                     growth.growth(bench, systems, options.corpus)
                 elif step == "joint":
                     files = corpus.files(options.corpus, bench.work, quick=options.quick)
-                    few = corpus.few(files.train, bench.work)
+                    few = corpus.warmup_file(files.train, bench.work)
                     say(f"wrote {joint.run(files, few, bench.work, bench.results, say)}")
                 else:
                     files = corpus.files(options.corpus, bench.work, quick=options.quick)
@@ -68,8 +68,9 @@ def main(arguments: list[str] | None = None) -> int:
                         tune.tune(bench, list(systems.values()), held_out)
                     else:
                         runs = options.runs or (1 if options.quick else 3)
-                        wanted = list(systems.values())
-                        run.run(bench, wanted, files, runs=runs, corpus=options.corpus)
+                        run.run(
+                            bench, list(systems.values()), files, runs=runs, corpus=options.corpus
+                        )
     except KeyboardInterrupt:
         say("interrupted: what was finished is kept, and the same command goes on from there")
         return 130
@@ -82,7 +83,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the parser of the command line."""
     made = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     commands = "\n".join(f"{name}: {text}" for name, text in COMMANDS.items())
     made.formatter_class = argparse.RawDescriptionHelpFormatter
@@ -99,7 +100,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def say(line: str) -> None:
-    """A line of progress, with the time of day."""
+    """Print a line of progress, with the time of day."""
     print(f"{datetime.now():%H:%M:%S} {line}", flush=True)
 
 

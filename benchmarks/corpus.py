@@ -1,4 +1,4 @@
-"""The corpora that the systems are measured on: read as peers would, and in other sizes."""
+"""The corpora of the benchmarks: read as users of the peers would, and in other sizes."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import zlib
 from pathlib import Path
 
 from laso.data import Sentence
-from laso.experiments.corpus import Files, few, files, held_out, load, written
+from laso.experiments.corpus import Files, files, held_out, load, warmup_file, write_files
 
 __all__ = [
     "Files",
-    "few",
     "files",
     "held_out",
     "load",
@@ -18,24 +17,25 @@ __all__ = [
     "rejoined",
     "relabelled",
     "times",
-    "written",
+    "warmup_file",
+    "write_files",
 ]
 
 
 def plain_read(path: str | Path) -> list[Sentence]:
-    """A column file as a user of the peers would read it: as fast as plain Python can."""
+    """Read a column file as users of the peers would, as fast as plain Python can."""
     text = Path(path).read_text(encoding="utf-8").strip()
     return [[tuple(line.split()) for line in part.split("\n")] for part in text.split("\n\n")]
 
 
 def times(sentences: list[Sentence], factor: float) -> list[Sentence]:
-    """The first part of the sentences, or all of them several times over."""
+    """Return the first sentences, or all sentences repeated, as ``factor`` demands."""
     whole, part = divmod(factor, 1)
     return sentences * int(whole) + sentences[: round(part * len(sentences))]
 
 
 def relabelled(sentences: list[Sentence], labels: int) -> list[Sentence]:
-    """Other labels, so many of them, that depend on the word and the POS tag before it."""
+    """Replace the labels by ``labels`` others, which depend on word and previous POS tag."""
 
     def label(sentence: Sentence, i: int) -> str:
         before = sentence[i - 1][1] if i else ""
@@ -48,7 +48,7 @@ def relabelled(sentences: list[Sentence], labels: int) -> list[Sentence]:
 
 
 def rejoined(sentences: list[Sentence], length: int) -> list[Sentence]:
-    """The same tokens in sentences of exactly ``length``, less what is left over."""
+    """Cut the same tokens into sentences of exactly ``length``; the remainder is dropped."""
     tokens = [token for sentence in sentences for token in sentence]
     ends = range(length, len(tokens) + 1, length)
     return [tokens[end - length : end] for end in ends]

@@ -1,7 +1,7 @@
-"""How time and memory grow with the data, the beam, the labels and the sentences: growth.json.
+"""How time and memory grow with the data, the beam, the labels and the length: growth.json.
 
-Each curve changes one thing and leaves the rest; what is fitted is the slope of the logarithms, so
-an exponent of 1 is linear growth. Epochs are few: here speed counts, not the score.
+Each curve changes one quantity. The fitted exponent is the slope on logarithmic axes, so that an
+exponent of 1 is linear growth. The number of epochs is small, since only speed is measured.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from laso.data import Sentence
 from laso.experiments.measure import Row, load, machine, save
 
 EPOCHS = 3
-BASE = 2000  # sentences, in all curves but that over sentences
+BASE = 2000  # the number of sentences in all other curves
 FACTORS = (0.25, 0.5, 1.0, 4.0)
 BEAMS = (1, 2, 4, 8, 16, 32, 64)
 LABELS = (10, 30, 100, 300, 1000)
 LENGTHS = (10, 30, 100, 300, 1000)
-CHEAP_LABELS = 100  # exact search is quadratic in the labels: no more than that for CRFsuite
+CHEAP_LABELS = 100  # the most labels for CRFsuite, whose exact search is quadratic in them
 QUICK = 3  # points of each curve
 MEASURES = ("train_s", "decode_s", "peak_mb")
 
 
 class Point(NamedTuple):
-    """One measurement of a curve: ``x`` is what the curve is over."""
+    """One point of a curve: ``x`` is the quantity that the curve changes."""
 
     curve: str
     x: float
@@ -39,7 +39,7 @@ class Point(NamedTuple):
 
 
 def points(train: list[Sentence], test: list[Sentence], *, quick: bool) -> Iterator[Point]:
-    """All that is to be measured."""
+    """Yield all points to measure."""
     n = QUICK if quick else None
     some = train[:BASE]
     for factor in FACTORS[:n]:
@@ -56,7 +56,7 @@ def points(train: list[Sentence], test: list[Sentence], *, quick: bool) -> Itera
 
 
 def growth(bench: Bench, systems: dict[str, System], name: str) -> list[Row]:
-    """Measure all points of all curves that have not been measured yet."""
+    """Measure all points that have no measurement yet."""
     path = bench.results / "growth.json"
     rows: list[Row] = load(path) or []
     train, test = corpus.load(name)
@@ -64,7 +64,7 @@ def growth(bench: Bench, systems: dict[str, System], name: str) -> list[Row]:
         train, test = train[:100], test[:50]
     for point in points(train, test, quick=bench.quick):
         for system, config, settings in measured(systems, point):
-            facts: Row = {
+            conditions: Row = {
                 "curve": point.curve,
                 "x": point.x,
                 "system": system.name,
@@ -75,18 +75,20 @@ def growth(bench: Bench, systems: dict[str, System], name: str) -> list[Row]:
                 "machine": machine(),
             }
             label = f"{point.curve} {point.x:g}, {system.name} {config}"
-            if not bench.again and any(row == row | facts for row in rows):
+            if not bench.again and any(row == row | conditions for row in rows):
                 continue
             missing = system.missing(config)
             if missing:
                 bench.say(f"{label}: skipped, {missing}")
                 continue
-            with bench.going_on(label):
-                files = corpus.written(bench.work, "growth", point.train, point.test)
+            with bench.collect_failure(label):
+                files = corpus.write_files(bench.work, "growth", point.train, point.test)
                 if system.name == "laso":
                     warm(bench, system, settings, files.train)
                 result = bench.measure(system, settings, files, growth=True)
-                rows = [row for row in rows if not _same_point(row, facts)] + [facts | result]
+                rows = [row for row in rows if not _same_point(row, conditions)] + [
+                    conditions | result
+                ]
                 save(path, rows)
                 bench.say(
                     f"{label}: train {result['train_s']:.2f} s, decode {result['decode_s']:.2f} s, "
@@ -96,7 +98,7 @@ def growth(bench: Bench, systems: dict[str, System], name: str) -> list[Row]:
 
 
 def measured(systems: dict[str, System], point: Point) -> Iterator[tuple[System, str, Settings]]:
-    """The systems and settings to measure at a point."""
+    """Yield the systems and settings to measure at a point."""
     if "laso" in systems:
         for beam in [1, 5] if point.beam is None else [point.beam]:
             settings = systems["laso"].defaults["beam 1"] | {"queue": beam, "epochs": EPOCHS}
@@ -108,16 +110,16 @@ def measured(systems: dict[str, System], point: Point) -> Iterator[tuple[System,
 
 
 def warm(bench: Bench, system: System, settings: Settings, path: Path) -> None:
-    """Fill the cache of compiled code, if it is not filled."""
+    """Fill the cache of compiled code if it is empty."""
     if bench.cache is not None and not bench.cache.exists():
         bench.say("filling the cache of compiled code")
         model = bench.work / "start.bin"
-        train = corpus.few(path, bench.work)
+        train = corpus.warmup_file(path, bench.work)
         bench.job(system, "start", first=True, settings=settings, train=train, model=model)
 
 
 def exponents(rows: list[Row]) -> list[Row]:
-    """For each curve, system and measure: the fitted exponent, and over how many points."""
+    """Return the fitted exponents of each curve and system, and the number of points."""
     groups: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
         groups.setdefault((row["curve"], row["system"], row["config"]), []).append(row)
@@ -133,12 +135,12 @@ def exponents(rows: list[Row]) -> list[Row]:
 
 
 def slope(pairs: list[tuple[float, float]]) -> float:
-    """The least-squares slope of log y over log x."""
+    """Return the least-squares slope of log y over log x."""
     xs, ys = ([math.log(value) for value in column] for column in zip(*pairs, strict=True))
     mean_x, mean_y = sum(xs) / len(xs), sum(ys) / len(ys)
-    above = sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True))
-    return above / sum((x - mean_x) ** 2 for x in xs)
+    covariance = sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True))
+    return covariance / sum((x - mean_x) ** 2 for x in xs)
 
 
-def _same_point(row: Row, facts: Row) -> bool:
-    return all(row[key] == facts[key] for key in ("curve", "x", "system", "config"))
+def _same_point(row: Row, conditions: Row) -> bool:
+    return all(row[key] == conditions[key] for key in ("curve", "x", "system", "config"))

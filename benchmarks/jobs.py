@@ -1,4 +1,4 @@
-"""Start measurements, each in a process of its own, and keep their results in JSON."""
+"""Run measurements, each in a process of its own, and save their results as JSON."""
 
 from __future__ import annotations
 
@@ -10,28 +10,30 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.corpus import Files, few
+from benchmarks.corpus import Files, warmup_file
 from benchmarks.systems import Settings, System
 from laso.experiments import measure
 from laso.experiments.measure import JobFailed, Row
 
 ROOT = Path(__file__).parent.parent
 Say = Callable[[str], None]
-# Of laso, what a tagger does not use.
+# Files of laso that a tagger does not use.
 OTHER_TASKS = (
     "estimators/chunker.py",
     "features/lists.py",
     "features/schemes.py",
-    "features/segments.py",
-    "tasks/chunking.py",
-    "tasks/clustering.py",
-    "tasks/parsing.py",
+    "tasks/chunking/encoder.py",
+    "tasks/chunking/feature_sets.py",
+    "tasks/chunking/problem.py",
+    "tasks/chunking/task.py",
+    "tasks/clustering/problem.py",
+    "tasks/parsing/problem.py",
 )
 
 
 @dataclass(frozen=True)
 class Bench:
-    """Where to work, where compiled code is kept, where results go, and whom to tell."""
+    """The folders for temporary files and results, the progress callback, and options."""
 
     work: Path
     results: Path
@@ -42,8 +44,8 @@ class Bench:
     failures: list[str] = field(default_factory=list)
 
     @contextmanager
-    def going_on(self, what: str) -> Iterator[None]:
-        """Tell of a measurement that fails, and go on with the next one."""
+    def collect_failure(self, what: str) -> Iterator[None]:
+        """Record a measurement that fails, so that the others still run."""
         try:
             yield
         except JobFailed as error:
@@ -51,25 +53,25 @@ class Bench:
             self.say(f"{what} FAILED: {error}")
 
     def chosen(self, system: System) -> list[str]:
-        """The configurations of a system to measure; those that cannot be are told."""
-        wanted = [name for name in system.defaults if name in self.configs or not self.configs]
-        for name in wanted:
+        """Return the configurations of a system to measure; report those that cannot be."""
+        configs = [name for name in system.defaults if name in self.configs or not self.configs]
+        for name in configs:
             if system.missing(name):
                 self.say(f"{system.name} {name}: skipped, {system.missing(name)}")
-        return [name for name in wanted if not system.missing(name)]
+        return [name for name in configs if not system.missing(name)]
 
     @property
     def cache(self) -> Path | None:
-        """A cache of compiled code for these measurements; None: the user's own, if ``quick``."""
+        """The cache of compiled code for these measurements; None if ``quick``: the user's own."""
         return None if self.quick else self.work / "cache"
 
     @property
     def model(self) -> Path:
-        """The model that was trained last."""
+        """The path of the model that was trained last."""
         return self.work / "model.bin"
 
     def job(self, system: System, what: str, **details: Any) -> Row:
-        """The result of one job in a fresh process."""
+        """Run one job in a fresh process and return its result."""
         job = {"job": what, "system": system.name, "started": time.time(), **details}
         environment = {} if self.cache is None else {"LASO_CACHE": str(self.cache)}
         processes = measure.Processes(self.work, environment=environment, cwd=ROOT)
@@ -83,10 +85,10 @@ class Bench:
     ) -> Row:
         """Train in one process and decode in another.
 
-        For ``growth`` the labels may be other than chunk tags, and loading code is not counted.
+        For ``growth``, labels need not be chunk tags, and the time to load code is not counted.
         """
         self.model.unlink(missing_ok=True)
-        warm = few(files.train, self.work) if growth else ""
+        warm = warmup_file(files.train, self.work) if growth else ""
         given = {"settings": settings, "model": self.model}
         started = time.perf_counter()
         result = self.job(system, "train", train=files.train, warm=warm, **given)
@@ -96,7 +98,7 @@ class Bench:
 
 
 def medians(runs: list[Row], names: Iterable[str]) -> Row:
-    """The median of each measure over the runs, None where it was not measured."""
+    """Return the median of each measure over the runs; None if it was not measured."""
     result: Row = {}
     for name in names:
         values = [run[name] for run in runs if run.get(name) is not None]
@@ -105,5 +107,5 @@ def medians(runs: list[Row], names: Iterable[str]) -> Row:
 
 
 def versions(system: System) -> dict[str, str]:
-    """Versions of Python and of the packages that a system consists of."""
+    """Return the versions of Python and of a system's packages."""
     return measure.versions(system.packages, OTHER_TASKS)

@@ -1,8 +1,8 @@
 """Joint tagging and chunking from words alone: ``JointTagger`` against python-crfsuite.
 
-CRFsuite predicts one label a word, so that two layers are either one label made of both, or two
-taggers one after the other, the second of which is given the tags found by the first. Each system
-is trained and tested once, in a fresh process with one thread: ``python -m benchmarks joint``.
+CRFsuite predicts one label a word, so that two layers need product labels, or a pipeline of two
+taggers, in which the second uses the tags predicted by the first. Each system is trained and tested
+once, in a fresh process with one thread: ``python -m benchmarks joint``.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ Tokens = list[tuple[str, ...]]
 
 
 def word_features(sentence: Sentence) -> list[list[str]]:
-    """The words around, their parts and forms, as strings."""
+    """Return the features of each token as strings: words around it, affixes and shapes."""
     words = padded([token[0] for token in sentence])
-    found = []
+    features = []
     for i in range(2, len(words) - 2):
         a, b, word, d, e = words[i - 2 : i + 3]
         one = [f"w[-2]={a}", f"w[-1]={b}", f"w[0]={word}", f"w[1]={d}", f"w[2]={e}"]
@@ -45,12 +45,12 @@ def word_features(sentence: Sentence) -> list[list[str]]:
         one += [f"suffix{n}={word[-n:]}" for n in range(1, 5)]
         one += [f"suffix3[-1]={b[-3:]}", f"suffix3[1]={d[-3:]}"]
         one += [f"shape={shape(b)}|{shape(word)}|{shape(d)}", f"shape[0]={shape(word)}"]
-        found.append(one)
-    return found
+        features.append(one)
+    return features
 
 
 def shape(word: str) -> str:
-    """Capitals, small letters, digits and the rest, runs of one kind cut to one."""
+    """Return the case pattern of a word with repeated characters merged."""
     return "".join(kind for kind, _ in groupby(map(_kind, word)))
 
 
@@ -63,7 +63,7 @@ def _kind(character: str) -> str:
 
 
 def tag_features(tags: list[str]) -> list[list[str]]:
-    """The tags around, for the second of two taggers."""
+    """Return the features of the tags around each token, for the second of two taggers."""
     t = padded(tags)
     return [
         [
@@ -76,7 +76,7 @@ def tag_features(tags: list[str]) -> list[list[str]]:
 
 
 def both(features: list[list[str]], more: list[list[str]]) -> list[list[str]]:
-    """The features of each token, of both kinds."""
+    """Concatenate two feature lists of each token."""
     return [[*a, *b] for a, b in zip(features, more, strict=True)]
 
 
@@ -88,50 +88,52 @@ class CRFsuite:
         self.model_bytes = 0
 
     def fit(self, name: str, items: Any, labels: Any) -> Callable[[list[list[str]]], list[str]]:
-        """Train on features and labels; how to tag."""
+        """Train on features and labels; return the function that tags a sentence."""
         import pycrfsuite
 
         trainer = pycrfsuite.Trainer(algorithm="ap", verbose=False)
         trainer.set_params({"max_iterations": EPOCHS})
-        for features, answer in zip(items, labels, strict=True):
-            trainer.append(features, answer)
+        for features, gold in zip(items, labels, strict=True):
+            trainer.append(features, gold)
         path = self.work / name
         trainer.train(str(path))
         self.model_bytes += path.stat().st_size
         tagger = pycrfsuite.Tagger()
         tagger.open(str(path))
-        found: Callable[[list[list[str]]], list[str]] = tagger.tag
-        return found
+        tag: Callable[[list[list[str]]], list[str]] = tagger.tag
+        return tag
 
 
 def product_labels(train: list[Sentence], work: Path) -> tuple[Any, int]:
-    """One label made of both."""
+    """Train one tagger on product labels."""
     crf = CRFsuite(work)
-    answers = ([PAIR.join(token[1:3]) for token in s] for s in train)
-    tag = crf.fit("both", map(word_features, train), answers)
+    gold = ([PAIR.join(token[1:3]) for token in s] for s in train)
+    tag = crf.fit("both", map(word_features, train), gold)
 
     def predict(sentences: list[Sentence]) -> list[Tokens]:
-        found = (tag(word_features(s)) for s in sentences)
-        return [[tuple(label.split(PAIR)) for label in labels] for labels in found]
+        predicted = (tag(word_features(s)) for s in sentences)
+        return [[tuple(label.split(PAIR)) for label in labels] for labels in predicted]
 
     return predict, crf.model_bytes
 
 
 def two_taggers(train: list[Sentence], work: Path) -> tuple[Any, int]:
-    """Tags first, then chunk tags given the tags."""
+    """Train a tagger, and a chunker that uses its tags."""
     crf = CRFsuite(work)
-    right = [[token[1] for token in s] for s in train]
-    tag = crf.fit("tags", map(word_features, train), right)
-    given = (both(word_features(s), tag_features(t)) for s, t in zip(train, right, strict=True))
+    gold = [[token[1] for token in s] for s in train]
+    tag = crf.fit("tags", map(word_features, train), gold)
+    given = (both(word_features(s), tag_features(t)) for s, t in zip(train, gold, strict=True))
     chunk = crf.fit("chunks", given, ([token[2] for token in s] for s in train))
 
     def predict(sentences: list[Sentence]) -> list[Tokens]:
-        found: list[Tokens] = []
+        predicted: list[Tokens] = []
         for sentence in sentences:
             features = word_features(sentence)
             tags = tag(features)
-            found.append(list(zip(tags, chunk(both(features, tag_features(tags))), strict=True)))
-        return found
+            predicted.append(
+                list(zip(tags, chunk(both(features, tag_features(tags))), strict=True))
+            )
+        return predicted
 
     return predict, crf.model_bytes
 
@@ -140,7 +142,7 @@ def two_taggers(train: list[Sentence], work: Path) -> tuple[Any, int]:
 
 
 def laso_joint(path: Path, epochs: int, work: Path) -> tuple[Any, int]:
-    """LaSOa_10 of Table 2, without resources."""
+    """Train LaSOa_10 of Table 2, without resources."""
     settings = {"queue": BEAM, **ALMA, "epochs": epochs}
     model = joint.tagger()(**parameters(settings), threads=1).fit(path)
     return model.predict, model.save(work / "model.laso")
@@ -157,17 +159,17 @@ SYSTEMS = (*PEERS, LASO)
 
 
 def main(job_file: str, result_file: str) -> None:
-    """Train one system, decode with it, and write what was measured."""
+    """Measure one system and write the result."""
     job = json.loads(Path(job_file).read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory() as folder:
-        result = measured(job, Path(folder))
+        result = measure_system(job, Path(folder))
     Path(result_file).write_text(json.dumps(result), encoding="utf-8")
 
 
-def measured(job: Row, work: Path) -> Row:
-    """The times from reading to the model saved and from raw words to labels, and the scores."""
+def measure_system(job: Row, work: Path) -> Row:
+    """Train and test a system; return times, memory, the model's size and scores."""
     system, train, test = job["system"], Path(job["train"]), Path(job["test"])
-    if system == LASO:  # so that code is loaded before the clock starts, as that of peers is
+    if system == LASO:  # code is loaded before the measurement, as that of the peers is
         laso_joint(Path(job["few"]), 1, work)
     else:
         import pycrfsuite  # noqa: F401
@@ -177,11 +179,11 @@ def measured(job: Row, work: Path) -> Row:
     else:
         predict, size = PEERS[system](plain_read(train), work)
     train_s, cpu_s = time.perf_counter() - began, time.process_time() - cpu
-    wanted = plain_read(test)
-    inputs: list[Sentence] = [[token[:1] for token in sentence] for sentence in wanted]
+    gold = plain_read(test)
+    inputs: list[Sentence] = [[token[:1] for token in sentence] for sentence in gold]
     predict(inputs[:1])
     began = time.perf_counter()
-    found = predict(inputs)
+    predicted = predict(inputs)
     test_s = time.perf_counter() - began
     tokens = sum(map(len, inputs))
     return {
@@ -192,7 +194,7 @@ def measured(job: Row, work: Path) -> Row:
         "tokens_per_s": tokens / test_s,
         "peak_mb": peak_mb(),
         "model_bytes": size,
-        **joint.scores([[token[1:3] for token in sentence] for sentence in wanted], found),
+        **joint.scores([[token[1:3] for token in sentence] for sentence in gold], predicted),
     }
 
 
@@ -200,14 +202,14 @@ def measured(job: Row, work: Path) -> Row:
 
 
 def chosen_epochs() -> int:
-    """As many as held-out data chose for the row of Table 2, if they did."""
+    """Return the number of epochs chosen for this row of Table 2, or the default."""
     chosen = measure.load(Path("experiments", "results", "chosen.json")) or {}
     entry = chosen.get("table2", {}).get(f"LaSOa_{BEAM}, rich, no resources", {})
     return int(entry.get("settings", {}).get("epochs", EPOCHS))
 
 
 def run(files: Files, few: Path, work: Path, results: Path, say: Callable[[str], None]) -> Path:
-    """Measure all systems one after the other, keep joint.json and write joint.md; its path."""
+    """Measure all systems, save joint.json and write joint.md; return its path."""
     epochs = chosen_epochs()
     rows: list[Row] = []
     for system in SYSTEMS:
@@ -225,7 +227,7 @@ def run(files: Files, few: Path, work: Path, results: Path, say: Callable[[str],
 
 
 def report(rows: list[Row]) -> str:
-    """The text of joint.md."""
+    """Return the text of joint.md."""
     ours = next(row for row in rows if row["system"] == LASO)
     lines = [
         [
@@ -249,8 +251,8 @@ def report(rows: list[Row]) -> str:
 
 NOTES = """\
 Made by `python -m benchmarks joint` on CoNLL-2000, from words alone, without outside resources.
-Each system once, in a fresh process with one thread; training is from reading the file to the model
-saved, decoding from raw words to labels."""
+Each system once, in a fresh process with one thread. Training time is from reading the file to the
+saved model, decoding time from raw words to labels."""
 
 
 if __name__ == "__main__":

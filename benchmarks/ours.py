@@ -1,4 +1,4 @@
-"""laso itself, through its ``Tagger``: all that the harness knows of it is in this module."""
+"""laso itself, through its ``Tagger``: the only module of the harness that depends on it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ UPDATES = [
     "passive-aggressive 0.02",
 ]
 STRATEGIES = ["restart", "early", "max_violation"]
-# What the model knows of the labels before, beside the template (which has the last one): a
-# greedy search or a beam pays nothing for a longer history, exact search its square.
+# Label histories beside the template's (the last label): a longer one costs a greedy search or a
+# beam nothing, but squares the cost of exact search.
 HISTORIES = ["", "label[-2]|label[-1]", "label[-2]|label[-1] label[-1]|pos[0]"]
 BEAM: Settings = {"update": "perceptron", "strategy": "restart", "history": "", "epochs": 6}
 BEAM_GRID: Grid = {
@@ -63,7 +63,7 @@ class Laso:
     }
 
     def missing(self, config: str) -> str:
-        """Whether this version of laso has what the configuration needs."""
+        """Return what this version of laso lacks for the configuration; empty if nothing."""
         needed = ["laso.estimators", "laso.features.templates"]
         if config.startswith("exact"):
             needed.append("laso.engine.exact")
@@ -78,14 +78,14 @@ class Laso:
         return time.perf_counter() - started
 
     def learn(self, path: Path, settings: Settings, model: Path) -> Learned:
-        """Hand the file to ``fit``, as its users would."""
+        """Pass the file to ``fit``, as users would."""
         from laso import Tagger
 
         started = time.perf_counter()
-        made = Tagger(**parameters(settings)).fit(path)
-        made.save(model)
+        tagger = Tagger(**parameters(settings)).fit(path)
+        tagger.save(model)
         seconds = time.perf_counter() - started
-        read_s, features_s = made.seconds_["read"], made.seconds_["features"]
+        read_s, features_s = tagger.seconds_["read"], tagger.seconds_["features"]
         return Learned(read_s, features_s, seconds - read_s - features_s)
 
     def decode(self, model: Path, settings: Settings, sentences: list[Sentence]) -> Decoded:
@@ -101,11 +101,11 @@ class Laso:
 
 
 def parameters(settings: Settings) -> dict[str, Any]:
-    """What the settings are to the estimator, in one thread."""
+    """Return the estimator's parameters for the settings, with one thread."""
     import laso
     from laso.features.templates import CHUNKING
 
-    climb = {name: settings[name] for name in ("rate", "variance") if name in settings}
+    likelihood = {name: settings[name] for name in ("rate", "variance") if name in settings}
     kind, *rest = settings["update"].replace(",", "").split()
     if kind == "perceptron":
         margin = float(rest[-1]) if rest else 0.0
@@ -117,9 +117,9 @@ def parameters(settings: Settings) -> dict[str, Any]:
     elif kind == "passive-aggressive":
         update = laso.passive_aggressive(C=float(rest[0]), weighting=laso.worst)
     else:
-        update = laso.adagrad(**climb)
+        update = laso.adagrad(**likelihood)
     return {
-        "templates": [*CHUNKING, *settings.get("history", "").split()],
+        "features": [*CHUNKING, *settings.get("history", "").split()],
         "queue": laso.exact() if settings["queue"] == "exact" else settings["queue"],
         "update": update,
         "strategy": getattr(laso, settings.get("strategy", "standard")),

@@ -40,7 +40,7 @@ class CRFsuite:
     }
 
     def missing(self, config: str) -> str:
-        """Whether the package is here."""
+        """Return a message if the package is not installed; empty if it is."""
         return "" if find_spec("pycrfsuite") else "python-crfsuite is not installed"
 
     def prepare(self) -> float:
@@ -51,7 +51,7 @@ class CRFsuite:
         return time.perf_counter() - started
 
     def learn(self, path: Path, settings: Settings, model: Path) -> Learned:
-        """Append sentence by sentence, so that the features are never all in memory twice."""
+        """Append sentence by sentence, so that Python never holds the features of all sentences."""
         import pycrfsuite
 
         options = dict(settings)
@@ -68,7 +68,7 @@ class CRFsuite:
         return Learned(read - started, appended - read, time.perf_counter() - appended)
 
     def decode(self, model: Path, settings: Settings, sentences: list[Sentence]) -> Decoded:
-        """Tag sentence by sentence, the features given in the same form."""
+        """Tag sentence by sentence, with features in the same form as in training."""
         import pycrfsuite
 
         features = forms()[settings["form"]]
@@ -82,7 +82,7 @@ class CRFsuite:
 
 
 def forms() -> dict[str, Callable[[Sentence], Any]]:
-    """The forms in which python-crfsuite takes features; ``tune`` measures which is fastest."""
+    """Return the forms in which python-crfsuite accepts features; ``tune`` takes the fastest."""
     import pycrfsuite
 
     return {
@@ -94,7 +94,7 @@ def forms() -> dict[str, Callable[[Sentence], Any]]:
 
 
 def time_forms(sentences: list[Sentence]) -> dict[str, float]:
-    """Seconds to hand the sentences over in each form, the best of three."""
+    """Return the seconds to pass the sentences in each form, the best of three runs."""
     import pycrfsuite
 
     def seconds(features: Callable[[Sentence], Any]) -> float:
@@ -110,8 +110,8 @@ def time_forms(sentences: list[Sentence]) -> dict[str, float]:
 class VowpalWabbit:
     """Vowpal Wabbit's ``--search_task sequence``, run in this process over a text and cache file.
 
-    The conjunctions are written out as features: to have Vowpal Wabbit make them, by
-    ``--interactions``, was slower in training and in decoding.
+    Conjunctions are written as features, since Vowpal Wabbit's own ``--interactions`` were slower
+    in training and in decoding.
     """
 
     name = "vowpalwabbit"
@@ -138,7 +138,7 @@ class VowpalWabbit:
     }
 
     def missing(self, config: str) -> str:
-        """Whether the package is here."""
+        """Return a message if the package is not installed; empty if it is."""
         return "" if find_spec("vowpalwabbit") else "vowpalwabbit is not installed"
 
     def prepare(self) -> float:
@@ -177,11 +177,11 @@ class VowpalWabbit:
         return Learned(read - started, wrote - read, trained - wrote)
 
     def decode(self, model: Path, settings: Settings, sentences: list[Sentence]) -> Decoded:
-        """Write text, predict into a file, read it; less the least time to load the model.
+        """Write text, predict into a file and read it; the time to load the model is subtracted.
 
-        Predicting sentence by sentence with a loaded model is slower than this.
+        Predicting sentence by sentence with a loaded model is slower.
         """
-        text, found = model.with_suffix(".test.txt"), model.with_suffix(".predictions")
+        text, predictions = model.with_suffix(".test.txt"), model.with_suffix(".predictions")
         names = Path(f"{model}{LABELS}").read_text(encoding="utf-8").split("\n")
         by_number = {str(n): label for n, label in enumerate(names, start=1)}
         loading = ("--testonly", "--initial_regressor", str(model))
@@ -191,11 +191,11 @@ class VowpalWabbit:
             for sentence in sentences:
                 file.write("\n".join(template.as_text(sentence)))
                 file.write("\n\n")
-        run_vw(*loading, "--data", str(text), "--predictions", str(found))
-        lines = found.read_text(encoding="utf-8").split("\n")
+        run_vw(*loading, "--data", str(text), "--predictions", str(predictions))
+        lines = predictions.read_text(encoding="utf-8").split("\n")
         labels = [[by_number[n] for n in line.split()] for line in lines if line]
         done = time.perf_counter()
-        for path in (text, found):
+        for path in (text, predictions):
             path.unlink()
         return Decoded(labels, load_s, done - started - load_s)
 
@@ -207,7 +207,7 @@ def _seconds(action: Callable[[], None]) -> float:
 
 
 def run_vw(*arguments: str) -> None:
-    """One run of Vowpal Wabbit, as its command line would do it."""
+    """Run Vowpal Wabbit once with command-line arguments."""
     import vowpalwabbit
 
     vowpalwabbit.Workspace(arg_list=[*arguments, "--quiet"]).finish()

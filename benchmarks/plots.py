@@ -1,4 +1,4 @@
-"""Plots of the results, as SVG that is the same for the same figures."""
+"""Plots of the results, as SVG files that depend on the results alone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from benchmarks.growth import MEASURES
 from benchmarks.report import total
 from laso.experiments.labels import Point, label_points
 from laso.experiments.measure import Row
-from laso.experiments.plots import COLOURS, MARKERS, WIDTH, log_ticks, pyplot, saved
+from laso.experiments.plots import COLOURS, MARKERS, WIDTH, log_ticks, pyplot, save_figure
 
 SYSTEMS = ("laso", "python-crfsuite", "vowpalwabbit")
 COLOUR = dict(zip(SYSTEMS, COLOURS, strict=False))
@@ -26,7 +26,7 @@ BEAM_ONLY = "laso, beam as on the axis"
 
 
 def peers(rows: list[Row], path: Path) -> Path:
-    """F over the time from file to model, and the speed of decoding."""
+    """Plot F over training time, and the decoding speeds."""
     figure, (left, right) = pyplot.subplots(
         1, 2, figsize=(WIDTH, 4.4), layout="constrained", width_ratios=(3, 2)
     )
@@ -49,16 +49,16 @@ def peers(rows: list[Row], path: Path) -> Path:
     figure.legend(loc="outside lower center", ncols=len(SYSTEMS))
     points = [Point(total(row), row["f"], _name(row), COLOUR[row["system"]]) for row in rows]
     label_points(left, points)
-    return saved(figure, path)
+    return save_figure(figure, path)
 
 
 def _name(row: Row) -> str:
-    """The configuration with a short name of its system."""
+    """Return the name of a configuration, with a short name of its system."""
     return f"{SHORT.get(row['system'], row['system'])} {row['config']}"
 
 
 def _speeds(axis: Any, rows: list[Row]) -> None:
-    """Bars of decoding speed, the fastest on top, each with its number."""
+    """Draw the decoding speeds as bars, the fastest on top."""
     ordered = sorted(rows, key=lambda row: float(row["tokens_per_s"]))
     speeds = [row["tokens_per_s"] / 1000 for row in ordered]
     places = range(len(ordered))
@@ -71,7 +71,7 @@ def _speeds(axis: Any, rows: list[Row]) -> None:
 
 
 def growth(rows: list[Row], path: Path) -> Path:
-    """One row of plots for each measure, one column for each curve, all on logarithmic axes."""
+    """Plot growth: a row for each measure, a column for each curve, on logarithmic axes."""
     curves = list(dict.fromkeys(row["curve"] for row in rows))
     figure, axes = pyplot.subplots(
         *(len(MEASURES), len(curves)),
@@ -94,21 +94,21 @@ def growth(rows: list[Row], path: Path) -> Path:
         lines["proportional growth"] = _proportional(axis)
     figure.suptitle("Growth on logarithmic axes: parallel to the dotted line means proportional")
     figure.legend(lines.values(), lines, loc="outside lower center", ncols=len(lines))
-    return saved(figure, path)
+    return save_figure(figure, path)
 
 
 def _curve(axis: Any, rows: list[Row], measure: str) -> dict[str, Any]:
-    """Draw the lines of one panel; the lines by their names."""
+    """Draw the lines of one panel and return them by name."""
     lines = {}
     for system, config in dict.fromkeys((row["system"], row["config"]) for row in rows):
-        found = sorted(
+        curve = sorted(
             (row["x"], row[measure])
             for row in rows
             if (row["system"], row["config"]) == (system, config)
         )
         name = BEAM_ONLY if config == "beam" else f"{system}, {config}"
         look = LOOKS.get((system, config), {"color": COLOUR.get(system, "black")})
-        (lines[name],) = axis.plot(*zip(*found, strict=True), markersize=4, **look)
+        (lines[name],) = axis.plot(*zip(*curve, strict=True), markersize=4, **look)
     axis.set(xscale="log", yscale="log")
     axis.grid(alpha=0.25)
     return lines
@@ -123,7 +123,7 @@ LOOKS = {
 
 
 def _proportional(axis: Any) -> Any:
-    """A guide of slope 1 through the middle of the panel, which leaves the limits as they are."""
+    """Draw a line of slope 1 through the middle of the panel, within its limits."""
     (low, high), (bottom, top) = axis.get_xlim(), axis.get_ylim()
     middle = ((low * high) ** 0.5, (bottom * top) ** 0.5)
     return axis.axline(

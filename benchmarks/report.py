@@ -1,6 +1,6 @@
-"""The reports, made from the JSON files alone, and plots where matplotlib is installed.
+"""The reports, made from the JSON files alone, and plots if matplotlib is installed.
 
-Every figure in them comes from a measurement; what was not measured is counted, not listed.
+Every number in them comes from a measurement; missing measurements are counted, not listed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FIRST_CALL_S, LATER_PROCESS_S = 20.0, 1.5
 
 @dataclass(frozen=True)
 class Bar:
-    """One thing asked for: what, how much of it, what was measured (None: nothing was)."""
+    """A target: its subject and value, the measurement, and whether it was reached (or None)."""
 
     what: str
     bar: str
@@ -29,16 +29,15 @@ class Bar:
 
 
 def total(row: Row) -> float:
-    """Seconds from the file to the trained model."""
+    """Return the seconds from the file to the trained model."""
     return float(row["read_s"] + row["features_s"] + row["train_s"])
 
 
 def bars(rows: list[Row]) -> list[Bar]:
-    """What was asked for, each held against the measurements.
+    """Compare the measurements with the targets.
 
-    One model of ours stands in all comparisons with a peer: the one trained fastest of those whose
-    F is at least the peer's. Against CRFsuite's online algorithms, F is that of the best of them
-    and every other figure is the best of any of them.
+    All comparisons with a peer use one model of ours: the fastest to train of those whose F is at
+    least the peer's. For CRFsuite's online algorithms, each measure is the best of any of them.
     """
     online = [row for row in rows if row["system"] == CRFSUITE and row["config"] in ONLINE]
     batch = [row for row in rows if row["system"] == CRFSUITE and row["config"] == "lbfgs"]
@@ -59,13 +58,13 @@ def bars(rows: list[Row]) -> list[Bar]:
 
 
 def _match(ours: list[Row], peers: list[Row]) -> Row | None:
-    """The model of ours trained fastest of those at least as good as the best peer."""
-    wanted = max(row["f"] for row in peers)
-    return min((row for row in ours if row["f"] >= wanted), key=total, default=None)
+    """Return our model that trains fastest among those with at least the best peer's F."""
+    target = max(row["f"] for row in peers)
+    return min((row for row in ours if row["f"] >= target), key=total, default=None)
 
 
 def _compared(what: str, bar: str, ours: list[Row], peers: list[Row]) -> Row | Bar:
-    """The model of ours to compare, or the line that says why there is none."""
+    """Return our model to compare, or the target with the reason why there is none."""
     if not ours or not peers:
         return Bar(what, bar, "not measured")
     row = _match(ours, peers)
@@ -127,19 +126,19 @@ def _at_least(ratio: float, times: float) -> bool:
 
 
 def size(name: str, row: Row) -> str:
-    """A figure of memory or of a file."""
+    """Return the size of memory or of a file as text."""
     return f"{row[name]:,.0f} MB" if name == "peak_mb" else f"{row[name] / 1e6:.2f} MB"
 
 
 def report(peers: list[Row], growth: list[Row], chosen: dict[str, Row]) -> str:
-    """The text of report.md."""
+    """Return the text of report.md."""
     parts = [
         "# Benchmarks",
         "Made by `python -m benchmarks report` from the JSON files beside it.",
     ]
     if peers:
-        parts += [_circumstances(peers), "## Systems", _systems(peers)]
-        parts += ["## What was asked for", *_asked(bars(peers))]
+        parts += [_conditions(peers), "## Systems", _systems(peers)]
+        parts += ["## What was asked for", *_targets(bars(peers))]
     if any(row.get("first_call_s") is not None for row in peers):
         parts += ["## Starting", _starts(peers)]
     if chosen:
@@ -150,19 +149,19 @@ def report(peers: list[Row], growth: list[Row], chosen: dict[str, Row]) -> str:
 
 
 def summary(peers: list[Row]) -> str:
-    """The text of peers.md: what README.md shows."""
+    """Return the text of peers.md, which README.md includes."""
     parts = [
         "# Peers",
         "Chunking of CoNLL-2000 with CRFsuite's template, settings of all chosen on held-out data. "
         "Everything else that was measured is in the [report](report.md).",
         _systems(peers),
-        *_asked(bars(peers)),
-        _circumstances(peers),
+        *_targets(bars(peers)),
+        _conditions(peers),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _circumstances(rows: list[Row]) -> str:
+def _conditions(rows: list[Row]) -> str:
     corpora = sorted({row["corpus"] for row in rows})
     machines = sorted({", ".join(f"{k} {v}" for k, v in row["machine"].items()) for row in rows})
     versions = sorted({f"{k} {v}" for row in rows for k, v in row["versions"].items()})
@@ -203,8 +202,8 @@ def _systems(rows: list[Row]) -> str:
     )
 
 
-def _asked(lines: list[Bar]) -> list[str]:
-    """The table of what was measured, and a line on what was not."""
+def _targets(lines: list[Bar]) -> list[str]:
+    """Return a table of the measured targets, and a line about the others."""
     measured = [line for line in lines if line.reached is not None]
     words = {True: "yes", False: "no"}
     parts = []
@@ -273,7 +272,7 @@ def _growth(rows: list[Row]) -> str:
 
 
 def write(results: Path) -> list[Path]:
-    """Write the report and the plots that the results allow; the files written."""
+    """Write the report and its plots; return the paths of the files."""
     peers = load(results / "peers.json") or []
     growth = load(results / "growth.json") or []
     chosen = load(results / "chosen.json") or {}

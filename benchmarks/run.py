@@ -1,11 +1,11 @@
-"""All systems and configurations on the test data: results/peers.json."""
+"""Measure all systems and configurations on the test data: results/peers.json."""
 
 from __future__ import annotations
 
 import shutil
 from typing import Any
 
-from benchmarks.corpus import Files, few
+from benchmarks.corpus import Files, warmup_file
 from benchmarks.jobs import Bench, medians, versions
 from benchmarks.systems import System, all_systems
 from laso.experiments.measure import Row, load, machine, save
@@ -30,7 +30,7 @@ MEASURES = (
 
 
 def run(bench: Bench, systems: list[System], files: Files, *, runs: int, corpus: str) -> list[Row]:
-    """Measure what has not been measured so often yet, and keep each run as soon as it is done."""
+    """Measure each configuration ``runs`` times; earlier runs count, and each run is saved."""
     path = bench.results / "peers.json"
     rows: list[Row] = load(path) or []
     chosen = load(bench.results / "chosen.json") or {}
@@ -38,7 +38,7 @@ def run(bench: Bench, systems: list[System], files: Files, *, runs: int, corpus:
         for config in bench.chosen(system):
             label = f"{system.name} {config}"
             choice = chosen.get(f"{system.name}/{config}", {}).get("settings")
-            facts: Row = {
+            conditions: Row = {
                 "system": system.name,
                 "config": config,
                 "corpus": f"{corpus}, a slice" if bench.quick else corpus,
@@ -47,12 +47,12 @@ def run(bench: Bench, systems: list[System], files: Files, *, runs: int, corpus:
                 "versions": versions(system),
                 "machine": machine(),
             }
-            done = [] if bench.again else _runs_of(rows, facts)
-            with bench.going_on(label):
+            done = [] if bench.again else _runs_of(rows, conditions)
+            with bench.collect_failure(label):
                 for n in range(len(done), runs):
                     bench.say(f"{label}: run {n + 1} of {runs}")
-                    done = [*done, one_run(bench, system, facts["settings"], files)]
-                    row = facts | medians(done, MEASURES) | {"runs": done}
+                    done = [*done, one_run(bench, system, conditions["settings"], files)]
+                    row = conditions | medians(done, MEASURES) | {"runs": done}
                     rows = [*(old for old in rows if _name(old) != _name(row)), row]
                     rows.sort(key=_place)
                     save(path, rows)
@@ -62,13 +62,13 @@ def run(bench: Bench, systems: list[System], files: Files, *, runs: int, corpus:
 
 
 def one_run(bench: Bench, system: System, settings: dict[str, Any], files: Files) -> Row:
-    """One measurement; for ours also the first call in an empty cache, and a later process."""
+    """Measure once; laso also with an empty cache, and in a later process."""
     if system.name != "laso":
         return bench.measure(system, settings, files)
-    given = {"settings": settings, "train": few(files.train, bench.work)}
+    given = {"settings": settings, "train": warmup_file(files.train, bench.work)}
     times: Row = {"first_call_s": None}
     if bench.cache is not None:
-        # The cache that the first call fills is then the warm one for all that follows.
+        # The first call fills the cache that all later processes use.
         shutil.rmtree(bench.cache, ignore_errors=True)
         first = bench.job(system, "start", first=True, model=bench.work / "start.bin", **given)
         times["first_call_s"] = first["seconds"]
@@ -78,7 +78,7 @@ def one_run(bench: Bench, system: System, settings: dict[str, Any], files: Files
 
 
 def summary(row: Row) -> str:
-    """One line on one run."""
+    """Return one line about a run."""
     return (
         f"F {row['f']:.2f}, read {row['read_s']:.2f} s, features {row['features_s']:.2f} s, "
         f"train {row['train_s']:.2f} s, {row['tokens_per_s']:,.0f} tokens/s, "
@@ -87,7 +87,7 @@ def summary(row: Row) -> str:
 
 
 def _place(row: Row) -> int:
-    """Where a row stands in the table; what is no more measured comes first."""
+    """Return the position of a row in the table; rows no longer measured come first."""
     names = [(s.name, config) for s in all_systems().values() for config in s.defaults]
     return names.index(_name(row)) if _name(row) in names else -1
 
@@ -96,9 +96,9 @@ def _name(row: Row) -> tuple[str, str]:
     return row["system"], row["config"]
 
 
-def _runs_of(rows: list[Row], facts: Row) -> list[Row]:
-    """The runs measured before under the very same circumstances."""
+def _runs_of(rows: list[Row], conditions: Row) -> list[Row]:
+    """Return the earlier runs under the same conditions."""
     for row in rows:
-        if all(row.get(name) == value for name, value in facts.items()):
+        if all(row.get(name) == value for name, value in conditions.items()):
             return list(row["runs"])
     return []

@@ -1,7 +1,7 @@
-"""What the harness asks of a system, and the systems there are.
+"""The interface of a measured system, and the list of systems.
 
-A system has configurations; a configuration has settings (plain values, kept in JSON), defaults for
-them, and the values among which held-out data choose.
+A system has configurations; a configuration has settings (JSON values), their defaults, and a grid
+of values to choose from on held-out data.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Decoded(NamedTuple):
 class System(Protocol):
     """A program that learns to label sentences.
 
-    ``defaults`` and ``grid`` have one entry for each configuration. In the grid, values are in
-    rising order of cost where they differ in it: the first of two equally good ones is chosen.
+    ``defaults`` and ``grid`` have one entry for each configuration. The values of a grid are sorted
+    by their cost where it differs, since the first of two equally good values is chosen.
     """
 
     name: str
@@ -45,22 +45,22 @@ class System(Protocol):
     grid: Mapping[str, Grid]
 
     def missing(self, config: str) -> str:
-        """Why the configuration cannot be measured here; empty if it can."""
+        """Return why the configuration cannot be measured here; empty if it can."""
 
     def prepare(self) -> float:
-        """Import what is needed; the seconds it took."""
+        """Import the package and return the seconds it took."""
 
     def learn(self, path: Path, settings: Settings, model: Path) -> Learned:
         """Train on a column file (word, POS tag, label) and save the model in a file."""
 
     def decode(self, model: Path, settings: Settings, sentences: list[Sentence]) -> Decoded:
-        """Label sentences of (word, POS tag), once the model is loaded and has labelled one."""
+        """Label sentences of (word, POS tag); loading and the first sentence are not counted."""
 
 
 def all_systems() -> dict[str, System]:
-    """The systems by name, ours last."""
+    """Return the systems by name, laso last."""
     from benchmarks.ours import Laso
     from benchmarks.peers import CRFsuite, VowpalWabbit
 
-    found: list[System] = [CRFsuite(), VowpalWabbit(), Laso()]
-    return {system.name: system for system in found}
+    systems: list[System] = [CRFsuite(), VowpalWabbit(), Laso()]
+    return {system.name: system for system in systems}

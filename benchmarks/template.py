@@ -8,12 +8,12 @@ BEFORE, AFTER = ["__BOS2__", "__BOS1__"], ["__EOS1__", "__EOS2__"]
 
 
 def padded(column: list[str]) -> list[str]:
-    """The column with two marks before and after it."""
+    """Return the column with two padding symbols before and after it."""
     return [*BEFORE, *column, *AFTER]
 
 
 def as_lists(sentence: Sequence[tuple[str, ...]]) -> list[list[str]]:
-    """The features of each token as a list of strings."""
+    """Return the features of each token as a list of strings."""
     words = padded([token[0] for token in sentence])
     tags = padded([token[1] for token in sentence])
     result = []
@@ -47,7 +47,7 @@ def as_lists(sentence: Sequence[tuple[str, ...]]) -> list[list[str]]:
 
 
 def as_dicts(sentence: Sequence[tuple[str, ...]]) -> list[dict[str, str]]:
-    """The features of each token as names and values."""
+    """Return the features of each token as a dict from names to values."""
     words = padded([token[0] for token in sentence])
     tags = padded([token[1] for token in sentence])
     result = []
@@ -81,7 +81,7 @@ def as_dicts(sentence: Sequence[tuple[str, ...]]) -> list[dict[str, str]]:
 
 
 def as_text(sentence: Sequence[tuple[str, ...]]) -> list[str]:
-    """The features of each token as a line of Vowpal Wabbit's format, short names, no label."""
+    """Return the features of each token in Vowpal Wabbit's format, with short names, no label."""
     words = padded([vw_safe(token[0]) for token in sentence])
     tags = padded([vw_safe(token[1]) for token in sentence])
     result = []
@@ -97,5 +97,5 @@ def as_text(sentence: Sequence[tuple[str, ...]]) -> list[str]:
 
 
 def vw_safe(text: str) -> str:
-    """Without the two characters that Vowpal Wabbit's format keeps for itself."""
+    """Replace the two characters that are reserved in Vowpal Wabbit's format."""
     return text.replace(":", "<colon>").replace("|", "<bar>")

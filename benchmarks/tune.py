@@ -1,7 +1,7 @@
 """Choose settings on a held-out tenth of the training data: results/chosen.json.
 
-One setting after the other takes the value with the best held-out F, the others as they are; of
-equally good values the first in the list. Test data are never looked at.
+One setting after the other takes the value with the best held-out F while the others stay fixed; of
+equally good values the first wins. Test data are not used.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from collections.abc import Callable
 from benchmarks.corpus import Files
 from benchmarks.jobs import Bench, versions
 from benchmarks.systems import Settings, System
-from laso.experiments.measure import Row, descend, described, load, save
+from laso.experiments.measure import Row, coordinate_search, format_settings, load, save
 
 FORMS = "python-crfsuite/forms"
 
 
 def tune(bench: Bench, systems: list[System], files: Files) -> dict[str, Row]:
-    """The settings chosen for each configuration, with all that was tried.
+    """Choose settings for each configuration; return them with all trials.
 
     ``files`` are the rest of the training data and the held-out tenth.
     """
     chosen: dict[str, Row] = load(bench.results / "chosen.json") or {}
     for system in systems:
         for config in bench.chosen(system):
-            with bench.going_on(f"{system.name} {config}"):
+            with bench.collect_failure(f"{system.name} {config}"):
                 tune_one(bench, system, config, files, chosen)
     return chosen
 
@@ -32,7 +32,7 @@ def tune(bench: Bench, systems: list[System], files: Files) -> dict[str, Row]:
 def tune_one(
     bench: Bench, system: System, config: str, files: Files, chosen: dict[str, Row]
 ) -> None:
-    """Choose the settings of one configuration, and note them in ``chosen`` and its file."""
+    """Choose the settings of one configuration; store them in ``chosen`` and its file."""
     path, key = bench.results / "chosen.json", f"{system.name}/{config}"
     start = dict(system.defaults[config])
     if "form" in start:
@@ -45,14 +45,14 @@ def tune_one(
     grid = system.grid[config]
     if bench.quick:
         grid = {name: values[:2] for name, values in grid.items()}
-    best = descend(start, grid, trials)
+    best = coordinate_search(start, grid, trials)
     entry |= {"settings": best, "held_out_f": trials(best)}
     save(path, chosen)
-    bench.say(f"{key}: chosen {described(best)}")
+    bench.say(f"{key}: chosen {format_settings(best)}")
 
 
 class Trials:
-    """The held-out F of settings: what was tried before is remembered, what is new is kept."""
+    """Computes the held-out F of settings; trials are cached and saved."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Trials:
         self._done, self._keep = done, keep
 
     def __call__(self, settings: Settings) -> float:
-        """Train and decode, unless that was done before."""
+        """Return the held-out F of settings, from the cache if possible."""
         for trial in self._done:
             if trial["settings"] == settings:
                 return float(trial["f"])
@@ -75,15 +75,15 @@ class Trials:
         self._done.append(trial)
         self._keep()
         self._bench.say(
-            f"{self._system.name}, {described(settings)}: "
+            f"{self._system.name}, {format_settings(settings)}: "
             f"held-out F {trial['f']:.2f}, trained in {result['train_s']:.1f} s"
         )
         return float(trial["f"])
 
 
 def fastest_form(bench: Bench, system: System, files: Files, chosen: dict[str, Row]) -> str:
-    """The form of features that is handed over fastest, by the times kept in ``chosen``."""
+    """Return the fastest form to pass features in, by the times stored in ``chosen``."""
     if FORMS not in chosen:
         chosen[FORMS] = bench.job(system, "forms", train=files.train)
-        bench.say(f"{system.name}: seconds to hand over features: {chosen[FORMS]}")
+        bench.say(f"{system.name}: seconds to pass features: {chosen[FORMS]}")
     return min(chosen[FORMS], key=lambda form: float(chosen[FORMS][form]))

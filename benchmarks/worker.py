@@ -1,8 +1,8 @@
 """One measurement in one fresh process: ``python -m benchmarks.worker JOB.json RESULT.json``.
 
-A job is read and a result written as JSON in files, since some systems write to the standard
-output. Jobs: ``train`` a model, ``decode`` with one, and ``start``: the time from the start of the
-process to the first labels, of a model trained here (``first``) or loaded.
+Jobs and results are JSON files, since some systems write to standard output. The jobs are
+``train``, ``decode``, ``forms`` and ``start``: the time from the start of the process to the first
+labels, of a model trained here (``first``) or loaded.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from laso.metrics import accuracy, chunk_scores
 
 
 def main(job_file: str, result_file: str) -> None:
-    """Do the job and write what was measured."""
+    """Run the job and write its result."""
     job = json.loads(Path(job_file).read_text(encoding="utf-8"))
     result = JOBS[job["job"]](all_systems()[job["system"]], job)
     Path(result_file).write_text(json.dumps(result), encoding="utf-8")
 
 
 def train(system: System, job: dict[str, Any]) -> dict[str, Any]:
-    """Read, make features, train and save; the times, the memory and the size of the model.
+    """Read, make features, train and save; return times, memory and the size of the model.
 
-    ``warm`` is a short file to train on first, so that code is loaded before the clock starts.
+    ``warm`` is a short file to train on first, so that code is loaded before the measurement.
     """
     import_s = system.prepare()
     model = Path(job["model"])
@@ -49,9 +49,9 @@ def train(system: System, job: dict[str, Any]) -> dict[str, Any]:
 
 
 def decode(system: System, job: dict[str, Any]) -> dict[str, Any]:
-    """Label the test sentences without seeing their labels, then compare."""
+    """Label the test sentences and score the predicted labels."""
     system.prepare()
-    wanted, inputs = split(plain_read(job["test"]))
+    gold, inputs = split(plain_read(job["test"]))
     decoded = system.decode(Path(job["model"]), job["settings"], inputs)
     tokens = sum(map(len, inputs))
     return {
@@ -59,13 +59,13 @@ def decode(system: System, job: dict[str, Any]) -> dict[str, Any]:
         "decode_s": decoded.decode_s,
         "tokens_per_s": tokens / decoded.decode_s,
         "tokens": tokens,
-        "f": chunk_scores(wanted, decoded.labels).f if job["chunks"] else None,
-        "accuracy": accuracy(wanted, decoded.labels),
+        "f": chunk_scores(gold, decoded.labels).f if job["chunks"] else None,
+        "accuracy": accuracy(gold, decoded.labels),
     }
 
 
 def start(system: System, job: dict[str, Any]) -> dict[str, Any]:
-    """How long after its start a process has its first labels; ``started`` is from the parent."""
+    """Return the seconds to the first labels since the parent's time ``started``."""
     model = Path(job["model"])
     if job["first"]:
         system.learn(Path(job["train"]), job["settings"], model)
@@ -75,14 +75,14 @@ def start(system: System, job: dict[str, Any]) -> dict[str, Any]:
 
 
 def forms(system: System, job: dict[str, Any]) -> dict[str, Any]:
-    """Seconds for each form in which features may be handed to the system."""
+    """Return the seconds that passing features takes in each form."""
     return time_forms(plain_read(job["train"])[:2000])
 
 
 def split(sentences: list[Sentence]) -> tuple[list[list[str]], list[Sentence]]:
-    """The labels, and the sentences without them."""
-    wanted = [[token[2] for token in sentence] for sentence in sentences]
-    return wanted, [[token[:2] for token in sentence] for sentence in sentences]
+    """Return the labels, and the sentences without them."""
+    gold = [[token[2] for token in sentence] for sentence in sentences]
+    return gold, [[token[:2] for token in sentence] for sentence in sentences]
 
 
 JOBS = {"train": train, "decode": decode, "start": start, "forms": forms}

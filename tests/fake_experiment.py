@@ -36,7 +36,7 @@ class Fake:
         return 5
 
 
-def tested(model, path):
+def evaluate(model, path):
     f = 90.0 + model.width / 10 + model.seed / 100
     return {"test_s": 0.5, "precision": f + 1, "recall": f - 1, "f": f}
 
@@ -55,7 +55,7 @@ EXPERIMENT = Experiment(
         "broken": Config({"queue": 1, "margin": 2.0}),
     },
     estimator=lambda: Fake,
-    tested=tested,
+    evaluate=evaluate,
     report=report,
     shown={"f": 2, "train_s": 1},
 )

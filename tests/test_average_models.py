@@ -103,13 +103,13 @@ def test_each_size_is_tested_with_the_models_of_its_own(tmp_path):
     write_columns(tmp_path / "train.txt", TRAIN[:40])
     made.fit(tmp_path / "train.txt")
 
-    def tested(model, path):
+    def evaluate(model, path):
         return {"weights": float(np.abs(model.weights_.v).sum()), "path": path}
 
-    parts = averages.tested_by_size(tested, made, tmp_path)["parts"]
+    parts = averages.evaluate_by_size(evaluate, made, tmp_path)["parts"]
     assert [part["models"] for part in parts] == [1, 2, 4, 8]
     average = average_models(made.models[:4])
-    assert parts[2] == tested(average, tmp_path) | {"models": 4}
+    assert parts[2] == evaluate(average, tmp_path) | {"models": 4}
     assert made.n_iter_ == 2
     assert made.save(tmp_path / "m.laso") == (tmp_path / "m.laso").stat().st_size
 

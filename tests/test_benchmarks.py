@@ -12,7 +12,7 @@ from benchmarks.jobs import Bench, medians
 from benchmarks.run import MEASURES
 from benchmarks.systems import all_systems
 from laso.data import load_bundled, read_columns
-from laso.experiments.measure import Row, descend
+from laso.experiments.measure import Grid, Row, coordinate_search
 
 SENTENCE = [("He", "PRP", "B-NP"), ("ran", "VBD", "B-VP"), ("11:30|x", "CD", "B-NP")]
 MACHINE = {"system": "Linux", "cores": 2}
@@ -103,7 +103,7 @@ def test_the_three_forms_have_the_same_features():
 
 def test_held_out_data_are_a_tenth_of_the_training_data_alone(tmp_path):
     train, _ = load_bundled()
-    given = corpus.written(tmp_path, "given", train[:57], train[:1])
+    given = corpus.write_files(tmp_path, "given", train[:57], train[:1])
     given.test.unlink()  # so that a look at the test data would be an error
     rest, held_out = (read_columns(path) for path in corpus.held_out(given, tmp_path))
     assert len(held_out) == 5
@@ -112,7 +112,7 @@ def test_held_out_data_are_a_tenth_of_the_training_data_alone(tmp_path):
 
 def test_plain_reading_equals_our_reader(tmp_path):
     train, test = load_bundled()
-    files = corpus.written(tmp_path, "x", train, test)
+    files = corpus.write_files(tmp_path, "x", train, test)
     for path, sentences in zip(files, (train, test), strict=True):
         assert corpus.plain_read(path) == read_columns(path) == sentences
 
@@ -149,10 +149,12 @@ def test_settings_are_chosen_one_after_the_other_and_ties_take_the_first():
         tried.append(dict(settings))
         return -abs(settings["a"] - 2) + (settings["a"] == 2) * (settings["b"] == "y")
 
-    best = descend({"a": 9, "b": "x", "kept": 1}, {"a": [1, 2, 3], "b": ["x", "y"]}, score)
+    start = {"a": 9, "b": "x", "kept": 1}
+    grid: Grid = {"a": [1, 2, 3], "b": ["x", "y"]}
+    best = coordinate_search(start, grid, score)
     assert best == {"a": 2, "b": "y", "kept": 1}
     assert [settings["a"] for settings in tried] == [1, 2, 3, 2, 2]
-    assert descend({"a": 0}, {"a": [3, 1, 2]}, lambda _: 1.0) == {"a": 3}
+    assert coordinate_search({"a": 0}, {"a": [3, 1, 2]}, lambda _: 1.0) == {"a": 3}
 
 
 def test_trials_are_not_repeated(tmp_path):
@@ -174,9 +176,9 @@ def test_trials_are_not_repeated(tmp_path):
 def test_a_measurement_that_fails_is_told_and_the_next_one_begins(tmp_path):
     said: list[str] = []
     bench = Bench(tmp_path, tmp_path, said.append)
-    with bench.going_on("first"):
+    with bench.collect_failure("first"):
         bench.job(all_systems()["laso"], "nonesuch")
-    with bench.going_on("second"):
+    with bench.collect_failure("second"):
         pass
     assert bench.failures == ["first"]
     assert "KeyError: 'nonesuch'" in said[0]

@@ -17,7 +17,7 @@ from laso import LasoError
 from laso.engine.options import is_exact
 from laso.experiments import report, table1, worker
 from laso.experiments.measure import JobFailed, Processes, Row, Stopped, load, table
-from laso.experiments.report import NOT_MEASURED, NOT_SHOWN, SHOWN, Claim, Contrast, judged
+from laso.experiments.report import NOT_MEASURED, NOT_SHOWN, SHOWN, Claim, Contrast, judge
 from laso.experiments.runner import Lab, Pace, Request, experiment
 from tests.fake_experiment import EXPERIMENT as FAKE
 from tools.figures import PLACE, figures
@@ -81,7 +81,7 @@ class Here(Processes):
         if self.listener.interrupted:
             raise Stopped
         try:
-            return json.loads(json.dumps(worker.done(json.loads(json.dumps(job, default=str)))))
+            return json.loads(json.dumps(worker.run_job(json.loads(json.dumps(job, default=str)))))
         except (LasoError, ValueError) as error:
             raise JobFailed(str(error)) from error
 
@@ -338,7 +338,7 @@ ABOVE = Contrast("a above b", {"a": 1, "b": -1})
     ],
 )
 def test_a_contrast_is_shown_if_it_exceeds_twice_its_standard_error(a, b, mark):
-    assert judged(ABOVE, results_of(a=a, b=b)).mark == mark
+    assert judge(ABOVE, results_of(a=a, b=b)).mark == mark
 
 
 def test_a_claim_is_shown_only_if_all_of_it_is():

@@ -15,7 +15,7 @@ from benchmarks import joint as crfsuite
 from laso.experiments import additions, margins, table1, table2, table3, updates
 from laso.experiments.joint import BEAMS, SCORES
 from laso.experiments.measure import load
-from laso.experiments.report import NOT_SHOWN, SHOWN, judged, sample
+from laso.experiments.report import NOT_SHOWN, SHOWN, judge, sample
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "docs" / "explanation" / name for name in ("joint.md", "table1.md")]
@@ -195,7 +195,7 @@ def updates_order(results):
     pairs = [("LaSO", "early update"), ("early update", "standard")]
     paper = [updates.PAPER["LaSO"] - updates.PAPER[row] for row in ("early update", "standard")]
     return (
-        all(judged(one, rows).mark == SHOWN for one in claim.contrasts)
+        all(judge(one, rows).mark == SHOWN for one in claim.contrasts)
         and all(seeds(rows)[row] == 5 for pair in pairs for row in pair)
         and all(above(rows, *pair, "f") < 0.3 for pair in pairs)
         and paper == pytest.approx([1.3, 1.9])
@@ -213,7 +213,7 @@ def table2_beams(results):
             for x in FAMILIES
             for b in (5, 10)
         )
-        and all(judged(c, rows).mark == NOT_SHOWN for rows in (full, bare) for c in claim.contrasts)
+        and all(judge(c, rows).mark == NOT_SHOWN for rows in (full, bare) for c in claim.contrasts)
         and all(
             above(full, f"{x}_{b}", f"{x}_10", "joint_acc") <= 0 for x in FAMILIES for b in (25, 50)
         )
@@ -307,7 +307,7 @@ def table1_closer(results):
 @holds("table1-beam")
 def table1_beam(results):
     rows = main_rows(results)
-    return all(judged(one, rows).mark == SHOWN for one in table1.CLAIMS[1].contrasts) and all(
+    return all(judge(one, rows).mark == SHOWN for one in table1.CLAIMS[1].contrasts) and all(
         above(rows, f"{x}_25", f"{x}_1", "f") < 0.2
         and table1.PAPER[f"{x}_25"].f - table1.PAPER[f"{x}_1"].f > 1
         for x in FAMILIES
@@ -318,7 +318,7 @@ def table1_beam(results):
 def table1_margin(results):
     rows = main_rows(results)
     marks = {
-        beam: judged(one, rows).mark
+        beam: judge(one, rows).mark
         for beam, one in zip(table1.WIDTHS, table1.CLAIMS[0].contrasts, strict=True)
     }
     shown = {beam for beam, mark in marks.items() if mark == SHOWN}
@@ -330,7 +330,7 @@ def table1_margin(results):
 @holds("table1-semicrf")
 def table1_semicrf(results):
     rows = main_rows(results)
-    return all(judged(one, rows).mark == SHOWN for one in table1.CLAIMS[3].contrasts) and all(
+    return all(judge(one, rows).mark == SHOWN for one in table1.CLAIMS[3].contrasts) and all(
         0.4 < above(rows, row, "SemiCRF", "f") < 0.7 for row in table1.LASO
     )
 
@@ -341,7 +341,7 @@ def table1_cost(results):
     shown = {
         row
         for row, one in zip(table1.LASO, table1.CLAIMS[4].contrasts, strict=True)
-        if judged(one, rows).mark == SHOWN
+        if judge(one, rows).mark == SHOWN
     }
     semi, exact = (mean(rows, row, "train_s") for row in ("SemiCRF", "Perceptron"))
     return (

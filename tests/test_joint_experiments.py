@@ -11,7 +11,7 @@ from laso.engine.machine import as_names
 from laso.engine.reference import Reference, input_of, output_of
 from laso.experiments import corpus, ewt, joint, table2, table3, theorem4, updates, worker
 from laso.experiments.measure import Processes, load
-from laso.experiments.report import SHOWN, judged
+from laso.experiments.report import SHOWN, judge
 from laso.experiments.runner import Lab, Request
 from laso.tasks.joint.problem import Joint
 
@@ -33,15 +33,15 @@ class Here(Processes):
     """Does jobs in this process."""
 
     def run(self, module, job):
-        return json.loads(json.dumps(worker.done(json.loads(json.dumps(job, default=str)))))
+        return json.loads(json.dumps(worker.run_job(json.loads(json.dumps(job, default=str)))))
 
 
 def lab(module, tmp_path):
     work = tmp_path / "work"
     work.mkdir(exist_ok=True)
-    made = Lab(module.EXPERIMENT, tmp_path / "results", work, Silent())
-    made._processes = Here(work)
-    return made
+    lab = Lab(module.EXPERIMENT, tmp_path / "results", work, Silent())
+    lab._processes = Here(work)
+    return lab
 
 
 def asked(*rows, **given):
@@ -52,8 +52,8 @@ def asked(*rows, **given):
 @pytest.mark.parametrize("module", MODULES)
 def test_every_row_is_one_that_the_estimator_takes(module):
     for config in module.ROWS.values() if hasattr(module, "ROWS") else joint.LASO_A.values():
-        made = worker.parameters({"epochs": 1, **config.settings})
-        module.EXPERIMENT.estimator()(**made).validate()
+        given = worker.parameters({"epochs": 1, **config.settings})
+        module.EXPERIMENT.estimator()(**given).validate()
 
 
 def test_a_row_of_table_3_is_decoded_with_every_beam_and_takes_the_choices_of_table_2(tmp_path):
@@ -135,10 +135,10 @@ def test_the_papers_own_numbers_show_its_claims():
     accuracies = {row: printed.joint_acc for row, printed in table2.PAPER.items()}
     for claim in table2.CLAIMS:
         for contrast in claim.contrasts:
-            assert judged(contrast, results(accuracies, "joint_acc")).mark == SHOWN
+            assert judge(contrast, results(accuracies, "joint_acc")).mark == SHOWN
     for claim in updates.CLAIMS:
         for contrast in claim.contrasts:
-            assert judged(contrast, results(updates.PAPER, "f")).mark == SHOWN
+            assert judge(contrast, results(updates.PAPER, "f")).mark == SHOWN
 
 
 def test_the_diagonal_is_judged_by_the_spread_over_seeds():
@@ -173,7 +173,7 @@ CONLLU = """\
 def test_trees_are_read_as_words_and_three_layers(tmp_path):
     path = tmp_path / "some.conllu"
     path.write_text(CONLLU)
-    assert corpus.trees(path) == [
+    assert corpus.read_conllu(path) == [
         [
             ("It", "PRON", "PRP", "Case=Nom"),
             ("is", "AUX", "VBZ", "Mood=Ind"),
@@ -186,14 +186,14 @@ def test_trees_are_read_as_words_and_three_layers(tmp_path):
 def test_layers_together_and_in_turn_are_scored_alike(tmp_path):
     some = load_bundled()[0][:40]
     sentences: list[Sentence] = [[(w, p, c, p[0]) for w, p, c in s] for s in some]
-    files = corpus.written(tmp_path, "some", sentences, sentences[:10])
+    files = corpus.write_files(tmp_path, "some", sentences, sentences[:10])
     for row in ("together at beam 1", "one after the other at beam 1"):
         given = worker.parameters({**ewt.ROWS[row].settings, "epochs": 2})
-        model = ewt.made(**given, features="rich", resources=(), threads=1)
+        model = ewt.make_estimator(**given, features="rich", resources=(), threads=1)
         model.fit(files.train, dev=files.test)
         assert len(model.scores_) == 2
         assert model.save(tmp_path / "model") > 1000
-        found = ewt.tested(model, files.test)
+        found = ewt.evaluate(model, files.test)
         # What is learned is known: the third layer hangs on the first alone.
         assert 80 < found["all_acc"] <= min(found[name] for name in ewt.MEASURES)
         assert found["feats_acc"] > 90

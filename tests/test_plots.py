@@ -51,8 +51,8 @@ def texts(plots, monkeypatch):
         plots.pyplot.close(figure)
         return path
 
-    monkeypatch.setattr(plots, "saved", measured)
-    monkeypatch.setattr(benchmarks, "saved", measured)
+    monkeypatch.setattr(plots, "save_figure", measured)
+    monkeypatch.setattr(benchmarks, "save_figure", measured)
 
     def drawn(draw):
         boxes.clear()

@@ -32,6 +32,7 @@ def test_the_report_on_margins_has_a_line_for_each_variant(tmp_path):
         "row": "ALMA: B times 3",
         "features": "paper",
         "resources": [],
+        "corpus": "conll2000",
         "settings": {"epochs": 2},
         "f": 94.2,
         "held_out": [93.0, 94.2, 94.1],
@@ -41,7 +42,7 @@ def test_the_report_on_margins_has_a_line_for_each_variant(tmp_path):
     (file,) = margins.write([], {"a": entry, "b": unfinished}, tmp_path)
     text = file.read_text()
     assert "## Features paper, no resources" in text
-    assert "| ALMA: B times 3 | 93.00 | 94.10 |  |  | 94.20 | 2 | 61 |" in text
+    assert "| ALMA: B times 3 | 93.00 | 94.10 | 94.20 | 2 | 61 |" in text
     assert "\n| ALMA |" not in text
     (file,) = margins.write([], {}, tmp_path)
     assert "Nothing was measured yet." in file.read_text()
@@ -59,7 +60,7 @@ def test_each_addition_is_left_out_by_one_variant():
     assert sorted(missing[0]) == sorted(one for kind in missing[2:] for one in kind)
     for row, config in additions.ROWS.items():
         given = worker.parameters({**config.settings, "epochs": 1})
-        model = additions.made(**given, features="rich", resources=())
+        model = additions.make_estimator(**given, features="rich", resources=())
         assert model.features == additions.templates(row, ())
         model.validate()
 

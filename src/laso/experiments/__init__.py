@@ -1,21 +1,21 @@
 """The paper's tables, re-run: ``laso reproduce table1``.
 
-    table1 ... each an experiment: plain data, and what its report says
-    mixtures   what mixture1 and mixture2 have in common
-    joint      what table2, table3, updates and theorem4 have in common
-    runner     any experiment: choose settings on held-out data, run jobs, keep results, go on
+    table1 ... one module for each experiment: its rows, its evaluation, its report
+    averages   shared by average1 and average2
+    joint      shared by table2, table3, updates and theorem4
+    runner     runs any experiment: chooses settings on held-out data, runs jobs, saves results
     worker     one job in a fresh process
-    report     means and spreads, claims, tables
+    report     means and standard deviations, claims, tables
     plots      figures as SVG
     labels     names beside the points of a plot
-    corpus, measure  what the benchmarks use too
+    corpus, measure  shared with the benchmarks
 
-A new experiment is one more module with an ``EXPERIMENT``, named here.
+A new experiment is a module with an ``EXPERIMENT``, named here.
 """
 
 NAMES = (
-    *("table1", "additions", "margins", "mixture1"),
-    *("table2", "table3", "updates", "theorem4", "mixture2"),
+    *("table1", "additions", "margins", "average1"),
+    *("table2", "table3", "updates", "theorem4", "average2"),
     "ewt",
 )
 EXPERIMENTS = {name: f"laso.experiments.{name}" for name in NAMES}

@@ -1,6 +1,7 @@
-"""What each kind of features brings to a chunker: ``rich`` without it, on held-out data.
+"""Ablation of the chunker's features: ``rich`` without one kind at a time, on held-out data.
 
-Nothing here looks at the test data. What resources bring is told by running it with and without.
+The experiment does not use the test data. To see the effect of resources, run it with and without
+them.
 """
 
 from __future__ import annotations
@@ -24,24 +25,24 @@ ROWS = {
 }
 NOTES = """\
 F on the held-out tenth of the training data after each epoch, LaSOp_5, averaged weights, one seed.
-The spreads of Table 1 tell what another seed changes."""
+The standard deviations of Table 1 show the effect of the seed."""
 
 
 def templates(how: str, resources: Sequence[str]) -> list[str]:
-    """The features of a variant."""
+    """Return the feature templates of a variant."""
     if how == PAPER:
         return paper_features(NAMES, resources)
     left_out = additions(NAMES).get(how.removeprefix(WITHOUT), [])
     return [one for one in rich_features(NAMES, resources) if one not in left_out]
 
 
-def made(*, how: str, features: str, resources: Sequence[str], **given: Any) -> Any:
-    """The estimator of a row."""
+def make_estimator(*, how: str, features: str, resources: Sequence[str], **given: Any) -> Any:
+    """Return the estimator of a row."""
     return table1.chunker()(features=templates(how, resources), **given)
 
 
 def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path]:
-    """Write additions.md; the file."""
+    """Write additions.md and return its path."""
     plan = Plan("additions", "What each kind of features brings", ROWS, NOTES)
     return variants(plan, chosen, folder)
 
@@ -49,8 +50,8 @@ def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path
 EXPERIMENT = Experiment(
     name="additions",
     rows=ROWS,
-    estimator=lambda: made,
-    tested=table1.tested,
+    estimator=lambda: make_estimator,
+    evaluate=table1.evaluate,
     report=write,
     shown={},
     features=("rich",),

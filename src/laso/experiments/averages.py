@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from laso.experiments.measure import Row, table
-from laso.experiments.report import Plan, Sample, document, saved
+from laso.experiments.report import Plan, Sample, document, write_report
 from laso.experiments.runner import Config, Experiment
 
 SIZES = (1, 2, 4, 8)
@@ -62,9 +62,9 @@ class ModelGroup:
         return list(self.models[0].scores_)
 
 
-def tested_by_size(tested: Callable[[Any, Path], Row], model: ModelGroup, path: Path) -> Row:
+def evaluate_by_size(evaluate: Callable[[Any, Path], Row], model: ModelGroup, path: Path) -> Row:
     """Return the scores of the average of each size, as parts of one result."""
-    return {"parts": [tested(model.average(n), path) | {"models": n} for n in SIZES]}
+    return {"parts": [evaluate(model.average(n), path) | {"models": n} for n in SIZES]}
 
 
 def section(results: list[Row], measures: Mapping[str, int]) -> str:
@@ -93,13 +93,13 @@ def average_experiment(
     def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path]:
         plan = Plan(name, f"Averages of models of {base.name.capitalize()}", rows, NOTES)
         lines = partial(section, measures=measures)
-        return saved(folder / f"{name}.md", document(plan, results, lines))
+        return write_report(folder / f"{name}.md", document(plan, results, lines))
 
     return Experiment(
         name=name,
         rows=rows,
         estimator=lambda: partial(ModelGroup, base.estimator()),
-        tested=partial(tested_by_size, base.tested),
+        evaluate=partial(evaluate_by_size, base.evaluate),
         report=write,
         shown={**measures, "train_s": 0},
         features=(features,),

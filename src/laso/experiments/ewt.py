@@ -1,4 +1,4 @@
-"""Three layers of labels on UD English EWT: together, or one after the other."""
+"""Three layers of labels on UD English EWT: jointly, or by a pipeline of taggers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from laso.experiments.joint import PERCEPTRON
-from laso.experiments.measure import Row, table, timed
-from laso.experiments.report import Claim, Contrast, Plan, choices, document, sample, saved
+from laso.experiments.measure import Row, table, timed_predict
+from laso.experiments.report import Claim, Contrast, Plan, choices, document, sample, write_report
 from laso.experiments.runner import Config, Experiment
 
 LAYERS = ("upos", "xpos", "feats")
@@ -37,9 +37,9 @@ CLAIMS = (
 
 
 class Chain:
-    """Taggers one after the other: each is given the labels of the layers before it.
+    """A pipeline of taggers: the input of each includes the labels of the layers before it.
 
-    In training these are the right ones, in decoding those found.
+    These are the gold labels in training and the predicted labels in decoding.
     """
 
     def __init__(self, *, features: str, resources: Sequence[str], **given: Any) -> None:
@@ -49,7 +49,7 @@ class Chain:
         self.n_iter_ = 0
 
     def fit(self, path: Path, *, dev: Path | None = None) -> Chain:
-        """One tagger for each layer, which all have the same number of epochs."""
+        """Train one tagger for each layer, all with the same number of epochs."""
         from laso import Tagger
         from laso.data import read_columns
         from laso.tasks.joint.feature_sets import rich_features
@@ -67,35 +67,35 @@ class Chain:
             self.n_iter_ = max(self.n_iter_, tagger.n_iter_)
             self.taggers.append(tagger)
             curves.append(tagger.scores_)
-        # Held-out accuracy given the right labels before: for the epochs it is enough.
+        # Held-out accuracy given gold labels of earlier layers: enough to choose the epochs.
         self.scores_ = [sum(each) / len(each) for each in zip(*curves, strict=False)]
         return self
 
     def predict(self, path: Path) -> list[list[tuple[str, ...]]]:
-        """The labels of all layers of the sentences in a file."""
+        """Return the labels of all layers for the sentences of a file."""
         from laso.data import read_columns
 
-        found = _first(read_columns(path), 1)
+        sentences = _first(read_columns(path), 1)
         for tagger in self.taggers:
-            labels = tagger.predict(found)
-            found = [
+            labels = tagger.predict(sentences)
+            sentences = [
                 [(*token, label) for token, label in zip(tokens, more, strict=True)]
-                for tokens, more in zip(found, labels, strict=True)
+                for tokens, more in zip(sentences, labels, strict=True)
             ]
-        return [[token[1:] for token in tokens] for tokens in found]
+        return [[token[1:] for token in tokens] for tokens in sentences]
 
     def save(self, path: Path) -> int:
-        """Keep all taggers; the bytes."""
+        """Save all taggers and return the size in bytes."""
         return sum(tagger.save(f"{path}.{i}") for i, tagger in enumerate(self.taggers))
 
 
 def _first(sentences: Any, n: int) -> list[list[tuple[str, ...]]]:
-    """The first n columns."""
+    """Return the first n columns."""
     return [[token[:n] for token in tokens] for tokens in sentences]
 
 
-def made(*, how: str, **given: Any) -> Any:
-    """The estimator of a row."""
+def make_estimator(*, how: str, **given: Any) -> Any:
+    """Return the estimator of a row."""
     if how == IN_TURN:
         return Chain(**given)
     from laso import JointTagger
@@ -103,15 +103,15 @@ def made(*, how: str, **given: Any) -> Any:
     return JointTagger(layers=LAYERS, pairs=None if how == ANY else "observed", **given)
 
 
-def tested(model: Any, path: Path) -> Row:
-    """The accuracy of each layer and of all at once; the time is from reading to the last label."""
+def evaluate(model: Any, path: Path) -> Row:
+    """Return the accuracy of each layer and of all layers, and the time to predict a file."""
     from laso.data import read_columns
 
-    found, seconds = timed(model, path)
-    wanted = [[token[-len(LAYERS) :] for token in tokens] for tokens in read_columns(path)]
+    predicted, seconds = timed_predict(model, path)
+    gold = [[token[-len(LAYERS) :] for token in tokens] for tokens in read_columns(path)]
     pairs = [
         (tuple(a), tuple(b))
-        for one, other in zip(wanted, found, strict=True)
+        for one, other in zip(gold, predicted, strict=True)
         for a, b in zip(one, other, strict=True)
     ]
     right = [sum(a[i] == b[i] for a, b in pairs) for i in range(len(LAYERS))]
@@ -123,39 +123,39 @@ def tested(model: Any, path: Path) -> Row:
 NOTES = """\
 Accuracy in per cent: the mean over seeds, ± the standard deviation. Words with their universal tags
 (UPOS), tags of the treebank (XPOS) and morphological features as one label; no lemma, no tree.
-Labels predicted together are those that the training data have together in each two layers
-(`pairs="observed"`), if it is not said that any combination will do.
-Taggers one after the other have the same features of the words, and those of the labels of the
-layers before, at all offsets: right ones in training, those found in decoding. The number of epochs
-was chosen on a tenth of the training data."""
+Joint prediction considers only pairs of labels that occur in the training data
+(`pairs="observed"`), except in the rows for any combination. The taggers of a pipeline have the
+same features of the words, and the labels of the layers before at all offsets: gold labels in
+training, predicted labels in decoding. The number of epochs was chosen on a tenth of the training
+data."""
 
 
 def section(rows: list[Row]) -> str:
-    """The accuracies and the times."""
+    """Return a table of accuracies and times."""
     lines = []
     for row in ROWS:
         measures = (*MEASURES, "epochs", "train_s", "test_s")
-        found = [one for name in measures if (one := sample(rows, row, name)) is not None]
-        if found:
-            lines.append([row, *(one.text() for one in found)])
+        samples = [one for name in measures if (one := sample(rows, row, name)) is not None]
+        if samples:
+            lines.append([row, *(one.text() for one in samples)])
     head = ["", "UPOS", "XPOS", "features", "all", "epochs", "train s", "test s"]
     return table(head, lines, left=1)
 
 
 def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path]:
-    """Write ewt.md; the file."""
+    """Write ewt.md and return its path."""
     plan = Plan("ewt", "Three layers on UD English EWT", ROWS, NOTES)
     text = document(plan, results, section, CLAIMS, whose="Together or not")
     if results:
         text += f"\n## Settings chosen on held-out data\n\n{choices(chosen, 'accuracy')}\n"
-    return saved(folder / "ewt.md", text)
+    return write_report(folder / "ewt.md", text)
 
 
 EXPERIMENT = Experiment(
     name="ewt",
     rows=ROWS,
-    estimator=lambda: made,
-    tested=tested,
+    estimator=lambda: make_estimator,
+    evaluate=evaluate,
     report=write,
     shown={**dict.fromkeys(MEASURES, 2), "train_s": 1, "test_s": 2},
     features=("rich",),

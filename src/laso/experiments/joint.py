@@ -1,4 +1,4 @@
-"""What the experiments on joint tagging and chunking have in common (section 4.2)."""
+"""Shared parts of the experiments on joint tagging and chunking (section 4.2)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from laso.experiments.measure import Row, timed
+from laso.experiments.measure import Row, timed_predict
 from laso.experiments.runner import Config
 
 Labels = Sequence[Sequence[Sequence[str]]]
@@ -22,50 +22,50 @@ EPOCHS, PATIENCE = 10, 2
 
 
 def tagger(**given: Any) -> Any:
-    """The estimator, for a file with words, tags and chunk tags."""
+    """Return the estimator, for a file with words, tags and chunk tags."""
     from laso.estimators.joint import JointTagger
 
     return partial(JointTagger, layers=LAYERS, constraints={"chunk": "BIO"}, **given)
 
 
-def tested(model: Any, path: Path) -> Row:
-    """The scores of a test file; the time is from reading it to the last label."""
+def evaluate(model: Any, path: Path) -> Row:
+    """Return the scores on a test file, and the time from reading it to the last label."""
     from laso.data import read_columns
 
-    found, seconds = timed(model, path)
-    wanted = [[token[-len(LAYERS) :] for token in tokens] for tokens in read_columns(path)]
+    predicted, seconds = timed_predict(model, path)
+    gold = [[token[-len(LAYERS) :] for token in tokens] for tokens in read_columns(path)]
     return {
         "train_beam": model.queue,
         "decode_beam": model.queue,
         "strategy": model.strategy.__name__,
         "test_s": seconds,
-        **scores(wanted, found),
+        **scores(gold, predicted),
     }
 
 
-def scores(wanted: Labels, found: Labels) -> Row:
-    """How many tags, chunk tags, and both at once are right, and F of the chunks."""
+def scores(gold: Labels, predicted: Labels) -> Row:
+    """Return the accuracy of tags, of chunk tags and of both, and the F of chunks."""
     from laso.metrics import accuracy, chunk_scores
 
-    (tags, chunks), (found_tags, found_chunks) = (
+    (tags, chunks), (predicted_tags, predicted_chunks) = (
         [[[labels[i] for labels in tokens] for tokens in side] for i in range(len(LAYERS))]
-        for side in (wanted, found)
+        for side in (gold, predicted)
     )
-    both, found_both = (
-        [["/".join(labels) for labels in tokens] for tokens in side] for side in (wanted, found)
+    both, predicted_both = (
+        [["/".join(labels) for labels in tokens] for tokens in side] for side in (gold, predicted)
     )
     return {
-        "tag_acc": accuracy(tags, found_tags),
-        "chunk_acc": accuracy(chunks, found_chunks),
-        "joint_acc": accuracy(both, found_both),
-        "f": chunk_scores(chunks, found_chunks).f,
+        "tag_acc": accuracy(tags, predicted_tags),
+        "chunk_acc": accuracy(chunks, predicted_chunks),
+        "joint_acc": accuracy(both, predicted_both),
+        "f": chunk_scores(chunks, predicted_chunks).f,
     }
 
 
 NOTES = """\
-Scores are in per cent: the mean over seeds, ± the standard deviation. Tags, chunk tags and both at
-once count by words, F by chunks, as `conlleval` does. The tags of CoNLL-2000 are the output of the
-Brill tagger, so that tag accuracy is agreement with it; without its lexicon (`lexicon`) words never
-seen keep it below the paper's. A beam has one round for each word, and all its nodes are expanded.
-The number of epochs was chosen on a tenth of the training data by the words with both labels right.
-Training time is from reading the file to the model saved."""
+Scores are in per cent: the mean over seeds, ± the standard deviation. Tag, chunk and joint accuracy
+are over words, F is over chunks, as `conlleval` computes it. The tags of CoNLL-2000 are the output
+of the Brill tagger, so that tag accuracy is agreement with it; without its lexicon (`lexicon`),
+unknown words keep it below the paper's. A beam has one round for each word and expands all its
+nodes. The number of epochs was chosen by joint accuracy on a tenth of the training data. Training
+time is from reading the file to the saved model."""

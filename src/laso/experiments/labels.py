@@ -16,7 +16,7 @@ ALIGNED = {"left": 0.0, "center": 0.5, "right": 1.0}
 
 @dataclass(frozen=True)
 class Point:
-    """A point to be named; ``spread`` is the half length of its vertical error bar."""
+    """A point with a name; ``spread`` is half the length of its vertical error bar."""
 
     x: float
     y: float
@@ -121,15 +121,17 @@ def _best(
     others: list[Box],
     lines: list[Line],
 ) -> Candidate:
-    """The first place without a collision, or the one with the fewest."""
+    """Return the first place without a collision, or the place with the fewest collisions."""
     fewest, best = math.inf, None
     for place in _candidates(axis, point, size, pixels):
-        found = sum(place.box.overlaps(other) + other.crossed_by(place.line) for other in others)
-        found += sum(place.box.crossed_by(line) for line in lines)
-        found += 0 if place.box.within(frame) else 3
-        if found < fewest:
-            fewest, best = found, place
-        if not found:
+        collisions = sum(
+            place.box.overlaps(other) + other.crossed_by(place.line) for other in others
+        )
+        collisions += sum(place.box.crossed_by(line) for line in lines)
+        collisions += 0 if place.box.within(frame) else 3
+        if collisions < fewest:
+            fewest, best = collisions, place
+        if not collisions:
             break
     assert best is not None
     return best
@@ -153,12 +155,12 @@ def _candidates(
 
 
 def _side(dx: float) -> str:
-    """The alignment of a name that stands at this offset."""
+    """Return the alignment of a name at this horizontal offset."""
     return "center" if abs(dx) < 0.5 else "left" if dx > 0 else "right"
 
 
 def _mark(axis: Any, point: Point, pixels: float) -> Box:
-    """The rectangle of a point and its error bar."""
+    """Return the rectangle of a point and its error bar."""
     x, low = axis.transData.transform((point.x, point.y - point.spread))
     _, high = axis.transData.transform((point.x, point.y + point.spread))
     half = 4 * pixels
@@ -166,7 +168,7 @@ def _mark(axis: Any, point: Point, pixels: float) -> Box:
 
 
 def _neighbours(marks: list[Box], i: int) -> int:
-    """How many other points are close by."""
+    """Return the number of other points close by."""
     reach = 60
     wide = Box(*(edge + sign * reach for edge, sign in zip(marks[i], (-1, -1, 1, 1), strict=True)))
     return sum(wide.overlaps(other) for j, other in enumerate(marks) if j != i)

@@ -1,6 +1,6 @@
-"""Why ALMA trails, or does not: one thing at a time is changed in LaSO_5 of Table 1.
+"""ALMA against the perceptron: LaSO_5 of Table 1 with one setting changed at a time.
 
-Nothing here looks at the test data: variants are held against each other on the held-out tenth.
+The experiment does not use the test data: variants are compared on the held-out tenth.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Any
 from laso.experiments.measure import Row
 from laso.experiments.report import Plan, variants
 from laso.experiments.runner import Config, Experiment
-from laso.experiments.table1 import ALMA, PERCEPTRON, chunker, tested
+from laso.experiments.table1 import ALMA, PERCEPTRON, chunker, evaluate
 
 WORST, UNIFORM = {"weighting": "worst"}, {"weighting": "uniform"}
 ALPHA = 0.9
-B, C = 8**0.5 / ALPHA, 2**0.5  # what the paper takes from Gentile (2001)
+B, C = 8**0.5 / ALPHA, 2**0.5  # the paper's values, from Gentile (2001)
 QUEUE = {"queue": 5}
 VARIANTS: dict[str, dict[str, Any]] = {
     "perceptron": {**PERCEPTRON, **WORST},
@@ -34,13 +34,13 @@ VARIANTS: dict[str, dict[str, Any]] = {
 ROWS = {name: Config({**QUEUE, **settings}) for name, settings in VARIANTS.items()}
 NOTES = """\
 F on the held-out tenth of the training data after each epoch, averaged weights, one seed. "All
-nodes" is Equation 2: the update sets the mean of the good nodes against the mean of the queue; all
-other rows set the best good node against the best wrong one. B scales the margin that ALMA asks
-for, C its steps; it aims at 1 - alpha of the largest margin (alpha 1: at none)."""
+nodes" is Equation 2: the update compares the mean of the good nodes with the mean of the queue; all
+other rows compare the best good node with the best wrong one. B scales the margin of ALMA, C its
+step size; ALMA approximates (1 - alpha) times the largest margin (alpha 1: no margin)."""
 
 
 def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path]:
-    """Write margins.md; the file."""
+    """Write margins.md and return its path."""
     plan = Plan("margins", "What makes ALMA and the perceptron differ", ROWS, NOTES)
     return variants(plan, chosen, folder)
 
@@ -49,7 +49,7 @@ EXPERIMENT = Experiment(
     name="margins",
     rows=ROWS,
     estimator=chunker,
-    tested=tested,
+    evaluate=evaluate,
     report=write,
     shown={},
     epochs=12,

@@ -1,4 +1,4 @@
-"""What every measurement needs: fresh processes, results in JSON, circumstances, choosing."""
+"""Helpers of all measurements: fresh processes, results in JSON, versions, choosing settings."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ Row: TypeAlias = dict[str, Any]
 Settings: TypeAlias = dict[str, Any]
 Grid: TypeAlias = Mapping[str, list[Any]]
 
-NO_PART = ("cli", "examples", "experiments")  # of what is measured
+EXCLUDED = ("cli", "examples", "experiments")  # folders that do not affect measurements
 
 
 class JobFailed(Exception):
-    """A measurement ended with an error; the message is what the process wrote."""
+    """A measurement failed; the message is the output of its process."""
 
 
 class Stopped(Exception):
-    """A measurement was ended, or did not begin, since all was to end."""
+    """A measurement was stopped, or did not start, because the run was stopped."""
 
 
 class Processes:
-    """Does jobs, each in a process of its own; several threads may ask for one at a time.
+    """Runs each job in a process of its own; ``run`` may be called from several threads.
 
-    A job and its result are JSON in files, since what is measured may write to standard output.
-    Ctrl-C does not reach the processes, which could take it for the end of learning.
+    Jobs and results are JSON files, since a measured program may write to standard output. The
+    processes do not receive Ctrl-C, which would end training early and keep the model.
     """
 
     def __init__(
@@ -51,15 +51,15 @@ class Processes:
         self._lock = threading.Lock()
 
     def run(self, module: str, job: Row) -> Row:
-        """The result of ``python -m module JOB.json RESULT.json``."""
+        """Return the result of ``python -m module JOB.json RESULT.json``."""
         with tempfile.TemporaryDirectory(dir=self._work) as folder:
             job_file, result_file = Path(folder, "job.json"), Path(folder, "result.json")
             job_file.write_text(json.dumps(job, default=str), encoding="utf-8")
-            process = self._begun([sys.executable, "-m", module, str(job_file), str(result_file)])
+            process = self._start([sys.executable, "-m", module, str(job_file), str(result_file)])
             try:
                 _, errors = process.communicate()
             finally:
-                process.kill()  # if an interruption came first; else it has ended
+                process.kill()  # no effect unless an interruption came first
                 process.wait()
                 with self._lock:
                     self._running.discard(process)
@@ -70,7 +70,7 @@ class Processes:
             result: Row = json.loads(result_file.read_text(encoding="utf-8"))
             return result
 
-    def _begun(self, command: list[str]) -> subprocess.Popen[str]:
+    def _start(self, command: list[str]) -> subprocess.Popen[str]:
         with self._lock:
             if self._stopped:
                 raise Stopped
@@ -87,7 +87,7 @@ class Processes:
             return process
 
     def stop(self) -> None:
-        """End the processes under way, and begin no more."""
+        """Stop the running processes and start no more."""
         with self._lock:
             self._stopped = True
             for process in self._running:
@@ -95,45 +95,45 @@ class Processes:
 
 
 def load(path: Path) -> Any:
-    """What the file holds, or None."""
+    """Return the content of a JSON file, or None if there is no file."""
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
 def save(path: Path, value: Any) -> None:
-    """Write the file in one step, so that an interruption leaves the old one or the new one."""
+    """Write a JSON file atomically: an interruption leaves the old file or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_suffix(".new")
     new.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     new.replace(path)
 
 
-def versions(packages: Iterable[str], without: tuple[str, ...] = ()) -> dict[str, str]:
-    """Versions of Python and of these packages; of laso, without modules that play no part."""
-    found = {"python": platform.python_version()}
+def versions(packages: Iterable[str], excluded: tuple[str, ...] = ()) -> dict[str, str]:
+    """Return the versions of Python and of packages; laso's with a hash of its measured code."""
+    result = {"python": platform.python_version()}
     for package in packages:
         try:
-            found[package] = version(package)
+            result[package] = version(package)
         except PackageNotFoundError:
-            found[package] = "not installed as a package"
-    if "laso" in found:
-        found["laso"] += f", source {source_hash(without)}"
-    return found
+            result[package] = "not installed as a package"
+    if "laso" in result:
+        result["laso"] += f", source {source_hash(excluded)}"
+    return result
 
 
 @cache
-def source_hash(without: tuple[str, ...] = ()) -> str:
-    """A short hash of laso's code, so that a figure of other code is not taken for one of this."""
+def source_hash(excluded: tuple[str, ...] = ()) -> str:
+    """Return a short hash of laso's code, so that results of different code can be told apart."""
     digest = hashlib.sha256()
     folder = Path(laso.__file__).parent
     for path in sorted(folder.rglob("*.py")):
         name = path.relative_to(folder)
-        if name.parts[0] not in NO_PART and name.as_posix() not in without:
+        if name.parts[0] not in EXCLUDED and name.as_posix() not in excluded:
             digest.update(f"{name}\n".encode() + path.read_bytes())
     return digest.hexdigest()[:12]
 
 
 def machine() -> dict[str, Any]:
-    """What the machine is, without saying which one it is."""
+    """Return the kind of machine, without anything that identifies it."""
     cpu, memory = platform.processor(), None
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -153,7 +153,7 @@ def machine() -> dict[str, Any]:
 
 
 def peak_mb() -> float:
-    """The most memory that this process has had, all of it, in MB (a million bytes).
+    """Return the peak memory of this process, in MB (a million bytes).
 
     On Linux ``ru_maxrss`` also counts the process that started this one; VmHWM is the same figure
     without that.
@@ -169,10 +169,10 @@ def peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
 
 
-def descend(start: Settings, grid: Grid, score: Callable[[Settings], float]) -> Settings:
-    """Settings in which each value of the grid, taken in turn, has the best score.
+def coordinate_search(start: Settings, grid: Grid, score: Callable[[Settings], float]) -> Settings:
+    """Choose settings one by one: each takes the value of the grid with the best score.
 
-    Of equally good values the first is taken.
+    The settings not yet chosen keep their start values; of equally good values the first wins.
     """
     best = dict(start)
     for name, values in grid.items():
@@ -181,20 +181,20 @@ def descend(start: Settings, grid: Grid, score: Callable[[Settings], float]) -> 
     return best
 
 
-def described(settings: Settings) -> str:
-    """The settings in one line."""
+def format_settings(settings: Settings) -> str:
+    """Return the settings as one line of text."""
     return ", ".join(f"{name} {value}" for name, value in settings.items())
 
 
 def table(head: list[str], lines: Iterable[list[str]], *, left: int = 2) -> str:
-    """A table in Markdown; all columns but the first ``left`` to the right."""
+    """Return a Markdown table; all columns but the first ``left`` are right-aligned."""
     marks = ["---" if i < left else "---:" for i in range(len(head))]
     cells = ([cell.replace("|", "\\|") for cell in line] for line in [head, marks, *lines])
     return "\n".join("| " + " | ".join(line) + " |" for line in cells)
 
 
-def timed(model: Any, path: Path) -> tuple[Any, float]:
-    """What a model finds in a file, and the seconds from reading it to the last label."""
+def timed_predict(model: Any, path: Path) -> tuple[Any, float]:
+    """Return a model's predictions for a file, and the seconds from reading to the last label."""
     began = time.perf_counter()
-    found = model.predict(path)
-    return found, time.perf_counter() - began
+    predicted = model.predict(path)
+    return predicted, time.perf_counter() - began

@@ -26,7 +26,17 @@ matplotlib.rcParams["svg.fonttype"] = "none"  # text as text: a change of a name
 matplotlib.rcParams.update({"font.size": 9, "axes.titlesize": 10, "legend.fontsize": 8.5})
 matplotlib.rcParams.update({"axes.spines.top": False, "axes.spines.right": False})
 
-__all__ = ["COLOURS", "MARKERS", "WIDTH", "curves", "heat", "log_ticks", "pyplot", "saved", "times"]
+__all__ = [
+    "COLOURS",
+    "MARKERS",
+    "WIDTH",
+    "curves",
+    "heat",
+    "log_ticks",
+    "pyplot",
+    "save_figure",
+    "times",
+]
 
 WIDTH = 9.0
 COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
@@ -36,7 +46,7 @@ DASHES = ("-", "--", "-.", ":", (0, (1, 4)))
 
 
 def times(results: list[Row], path: Path) -> Path:
-    """Test F over training time: the means of each row, with the standard deviation of F."""
+    """Plot test F over training time: the mean of each row, with the standard deviation of F."""
     figure, axis = pyplot.subplots(figsize=(WIDTH, 5.2), layout="constrained")
     points = []
     for n, (group, rows) in enumerate(groups(results).items()):
@@ -55,7 +65,7 @@ def times(results: list[Row], path: Path) -> Path:
     log_ticks(axis.xaxis)
     figure.legend(loc="outside lower left")
     label_points(axis, points)
-    return saved(figure, path)
+    return save_figure(figure, path)
 
 
 def _means(rows: list[Row]) -> Iterable[tuple[str, Sample, Sample]]:
@@ -67,28 +77,28 @@ def _means(rows: list[Row]) -> Iterable[tuple[str, Sample, Sample]]:
 
 
 def curves(results: list[Row], path: Path, scored: str = "F") -> Path:
-    """The score on held-out data after each epoch, of each row with the settings chosen."""
-    found = groups(results)
+    """Plot the held-out score after each epoch, for each row with its chosen settings."""
+    grouped = groups(results)
     figure, axes = pyplot.subplots(
-        1, len(found), figsize=(WIDTH, 4.4), squeeze=False, sharey=True, layout="constrained"
+        1, len(grouped), figsize=(WIDTH, 4.4), squeeze=False, sharey=True, layout="constrained"
     )
     styles = _styles(dict.fromkeys(row["row"] for row in results))
     lines: dict[str, Any] = {}
-    for axis, (group, rows) in zip(axes[0], found.items(), strict=True):
+    for axis, (group, rows) in zip(axes[0], grouped.items(), strict=True):
         for name, curve in {row["row"]: row["held_out"] for row in rows}.items():
             epochs = range(1, len(curve) + 1)
             (lines[name],) = axis.plot(epochs, curve, markersize=4, **styles[name])
-        axis.set_title(textwrap.fill(title(group), 100 // len(found)), fontsize=9)
+        axis.set_title(textwrap.fill(title(group), 100 // len(grouped)), fontsize=9)
         axis.set(xlabel="epoch")
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
         axis.grid(alpha=0.25)
     axes[0][0].set(ylabel=f"{scored} on held-out data")
     figure.legend([lines[name] for name in styles], styles, loc="outside lower center", ncols=5)
-    return saved(figure, path)
+    return save_figure(figure, path)
 
 
 def _styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """A look for each row: the part before ``_`` sets the colour, the beam the line."""
+    """Return a style for each row: the part before ``_`` sets the colour, the beam the line."""
     kinds: dict[str, list[str]] = {}
     for name in names:
         kinds.setdefault(name.rpartition("_")[0] or name, []).append(name)
@@ -106,13 +116,13 @@ def _styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:
 def heat(
     tables: Mapping[str, Mapping[tuple[int, int], float]], beams: Sequence[int], path: Path
 ) -> Path:
-    """F for each beam of training and of decoding, as colours with their numbers."""
+    """Plot heat maps of F for each beam of training and of decoding."""
     figure, axes = pyplot.subplots(
         1, len(tables), figsize=(WIDTH, 3.8), squeeze=False, sharey=True, layout="constrained"
     )
     low = min(min(cells.values()) for cells in tables.values())
     high = max(max(cells.values()) for cells in tables.values())
-    for axis, (says, cells) in zip(axes[0], tables.items(), strict=True):
+    for axis, (description, cells) in zip(axes[0], tables.items(), strict=True):
         rows = [[cells.get((b, c), float("nan")) for c in beams] for b in beams]
         axis.imshow(rows, vmin=low, vmax=high, cmap="cividis")
         for i, row in enumerate(rows):
@@ -120,13 +130,13 @@ def heat(
                 dark = f < (low + high) / 2
                 text = f"{f:.1f}" if f == f else ""
                 axis.text(j, i, text, ha="center", va="center", color="w" if dark else "k")
-        axis.set_title(textwrap.fill(says, 30), fontsize=9)
+        axis.set_title(textwrap.fill(description, 30), fontsize=9)
         axis.set(xlabel="beam of decoding")
         axis.set_xticks(range(len(beams)), beams)
         axis.set_yticks(range(len(beams)), beams)
         axis.spines[:].set_visible(False)
     axes[0][0].set(ylabel="beam of training")
-    return saved(figure, path)
+    return save_figure(figure, path)
 
 
 def log_ticks(axis: Any, *, fewest: int = 3, most: int = 7) -> None:
@@ -150,12 +160,12 @@ def log_ticks(axis: Any, *, fewest: int = 3, most: int = 7) -> None:
 
 
 def plain(number: float) -> str:
-    """A number as a reader writes it: 0.05, 20, 10,000."""
+    """Return a number as plain text: 0.05, 20, 10,000."""
     return f"{number:,.0f}" if number >= 1000 else f"{number:.3g}"
 
 
-def saved(figure: Any, path: Path) -> Path:
-    """Write a figure without the date."""
+def save_figure(figure: Any, path: Path) -> Path:
+    """Save a figure without the date, close it and return the path."""
     figure.savefig(path, metadata={"Date": None})
     pyplot.close(figure)
     return path

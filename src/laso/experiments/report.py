@@ -1,4 +1,4 @@
-"""Helpers of reports: means and spreads over seeds, and claims that the numbers show or do not."""
+"""Helpers of reports: means and deviations over seeds, and whether results support claims."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from laso.experiments.measure import Row, described, table
+from laso.experiments.measure import Row, format_settings, table
 from laso.experiments.runner import resource_names
 
 SHOWN, NOT_SHOWN, NOT_MEASURED = "shown", "not shown", "not measured"
@@ -17,7 +17,7 @@ SHOWN, NOT_SHOWN, NOT_MEASURED = "shown", "not shown", "not measured"
 
 @dataclass(frozen=True)
 class Sample:
-    """A measure over seeds."""
+    """The values of a measure over seeds."""
 
     values: tuple[float, ...]
 
@@ -32,43 +32,43 @@ class Sample:
         return statistics.stdev(self.values) if len(self.values) > 1 else None
 
     def text(self, digits: int = 2) -> str:
-        """Mean and spread."""
+        """Return mean and standard deviation as text."""
         spread = "" if self.spread is None else f" ± {self.spread:.{digits}f}"
         return f"{self.mean:,.{digits}f}{spread}"
 
 
 def sample(results: Iterable[Row], row: str, measure: str) -> Sample | None:
-    """A measure of a row over its seeds; None where it was not measured."""
-    found = tuple(float(one[measure]) for one in results if one["row"] == row)
-    return Sample(found) if found else None
+    """Return a measure of a row over its seeds; None if it was not measured."""
+    values = tuple(float(one[measure]) for one in results if one["row"] == row)
+    return Sample(values) if values else None
 
 
 def mean(results: Iterable[Row], row: str, measure: str) -> float | None:
-    """The mean of a measure of a row."""
-    found = sample(results, row, measure)
-    return None if found is None else found.mean
+    """Return the mean of a measure of a row; None if it was not measured."""
+    values = sample(results, row, measure)
+    return None if values is None else values.mean
 
 
 def harmonic(precision: float, recall: float) -> float:
-    """F, recomputed from precision and recall."""
+    """Return F, the harmonic mean of precision and recall."""
     return 2 * precision * recall / (precision + recall)
 
 
 @dataclass(frozen=True)
 class Contrast:
-    """A sum of rows' means, each with its factor, that is above zero if a claim is right.
+    """A weighted sum of rows' means that is above zero if a claim is true.
 
-    ``{"a": 1, "b": -1}`` says that a is above b.
+    The terms ``{"a": 1, "b": -1}`` state that a is above b.
     """
 
-    says: str
+    description: str
     terms: Mapping[str, float]
     measure: str = "f"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the numbers say of a contrast."""
+    """The verdict of the results on a contrast."""
 
     mark: str
     numbers: str
@@ -76,33 +76,36 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says, as contrasts that must all be above zero."""
+    """A claim of the paper, as contrasts that must all be above zero."""
 
     text: str
     contrasts: Sequence[Contrast]
 
 
-def judged(contrast: Contrast, results: list[Row]) -> Verdict:
-    """Shown is what exceeds twice its standard error over seeds; one seed shows nothing."""
+def judge(contrast: Contrast, results: list[Row]) -> Verdict:
+    """Return the verdict: shown if the sum exceeds twice its standard error over seeds.
+
+    One seed has no standard error and shows nothing.
+    """
     samples = {row: sample(results, row, contrast.measure) for row in contrast.terms}
-    found = {row: one for row, one in samples.items() if one is not None}
-    if len(found) < len(samples):
-        absent = ", ".join(row for row in samples if row not in found)
+    known = {row: one for row, one in samples.items() if one is not None}
+    if len(known) < len(samples):
+        absent = ", ".join(row for row in samples if row not in known)
         return Verdict(NOT_MEASURED, f"no result for {absent}")
-    numbers = "; ".join(f"{row} {one.text()}" for row, one in found.items())
-    value = sum(factor * found[row].mean for row, factor in contrast.terms.items())
+    numbers = "; ".join(f"{row} {one.text()}" for row, one in known.items())
+    value = sum(factor * known[row].mean for row, factor in contrast.terms.items())
     numbers = f"{value:+,.2f} ({numbers})"
     variance = 0.0
     for row, factor in contrast.terms.items():
-        spread = found[row].spread
+        spread = known[row].spread
         if spread is None:
             return Verdict(NOT_SHOWN, f"{numbers}; one seed tells no spread")
-        variance += factor**2 * spread**2 / len(found[row].values)
+        variance += factor**2 * spread**2 / len(known[row].values)
     return Verdict(SHOWN if value > 2 * math.sqrt(variance) else NOT_SHOWN, numbers)
 
 
 def mark(verdicts: Iterable[Verdict]) -> str:
-    """The mark of a claim: shown if all of it is."""
+    """Return the mark of a claim: shown if all its contrasts are."""
     marks = {verdict.mark for verdict in verdicts}
     for one in (NOT_SHOWN, NOT_MEASURED):
         if one in marks:
@@ -111,14 +114,14 @@ def mark(verdicts: Iterable[Verdict]) -> str:
 
 
 def claims(claims: Sequence[Claim], results: list[Row]) -> str:
-    """A table of claims, and under it one of what each consists of.
+    """Return a table of claims and a table of their contrasts.
 
-    Comparisons without a measurement are left out, and so are claims that have no other ones. The
+    Contrasts without a measurement are left out, and so are claims without any other contrast. The
     text is empty if nothing is left.
     """
     pairs = []
     for claim in claims:
-        verdicts = [judged(one, results) for one in claim.contrasts]
+        verdicts = [judge(one, results) for one in claim.contrasts]
         if any(verdict.mark != NOT_MEASURED for verdict in verdicts):
             pairs.append((claim, verdicts))
     if not pairs:
@@ -129,7 +132,7 @@ def claims(claims: Sequence[Claim], results: list[Row]) -> str:
     details = table(
         ["in detail", "measure", "difference", "by the numbers"],
         (
-            [contrast.says, contrast.measure, verdict.numbers, verdict.mark]
+            [contrast.description, contrast.measure, verdict.numbers, verdict.mark]
             for claim, verdicts in pairs
             for contrast, verdict in zip(claim.contrasts, verdicts, strict=True)
             if verdict.mark != NOT_MEASURED
@@ -141,7 +144,7 @@ def claims(claims: Sequence[Claim], results: list[Row]) -> str:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a report is about: the experiment's name, the heading, the planned rows and notes."""
+    """The plan of a report: the experiment's name, the heading, the planned rows and notes."""
 
     name: str
     heading: str
@@ -150,9 +153,10 @@ class Plan:
 
 
 def unmeasured(plan: Plan, results: list[Row]) -> str:
-    """How many planned rows have no result, and the command that measures them; or nothing.
+    """Return the number of planned rows without a result, and the command that measures them.
 
-    The results are those of one set of features and resources.
+    The results are those of one set of features and resources. The text is empty if all rows have
+    a result.
     """
     planned = list(plan.rows)
     there = {row["row"] for row in results}
@@ -183,14 +187,14 @@ def document(
     *,
     whose: str = "Claims of the paper",
 ) -> str:
-    """The text of a report: circumstances, then for each set of resources a section and claims."""
+    """Return a report: conditions, then a section and claims for each features and resources."""
     parts = [
         f"# {plan.heading}",
         f"Made by `laso reproduce {plan.name} --report` from the JSON files beside it.",
     ]
     if not results:
         return "\n\n".join([*parts, NOTHING]) + "\n"
-    parts += [circumstances(results), plan.notes]
+    parts += [conditions(results), plan.notes]
     for group, rows in groups(results).items():
         judgement = claims(statements, rows)
         parts += [f"## {title(group)}", section(rows), unmeasured(plan, rows)]
@@ -202,23 +206,23 @@ NOTHING = "Nothing was measured yet."
 
 
 def groups(results: list[Row]) -> dict[tuple[str, tuple[str, ...]], list[Row]]:
-    """The results by features and resources."""
-    found: dict[tuple[str, tuple[str, ...]], list[Row]] = {}
+    """Group the results by features and resources."""
+    grouped: dict[tuple[str, tuple[str, ...]], list[Row]] = {}
     for row in results:
-        found.setdefault((row["features"], tuple(row["resources"])), []).append(row)
-    return found
+        grouped.setdefault((row["features"], tuple(row["resources"])), []).append(row)
+    return grouped
 
 
 def title(group: tuple[str, tuple[str, ...]]) -> str:
-    """The heading of a group."""
+    """Return the heading of a group."""
     features, resources = group
     return f"Features {features}, {resource_names(resources)}"
 
 
-def circumstances(results: list[Row]) -> str:
-    """What was measured, on what, with what."""
+def conditions(results: list[Row]) -> str:
+    """Return the conditions of the measurements: corpus, machine, versions, processes."""
     corpora = sorted({row["corpus"] for row in results})
-    machines = sorted({described(row["machine"]) for row in results})
+    machines = sorted({format_settings(row["machine"]) for row in results})
     versions = sorted({f"{k} {v}" for row in results for k, v in row["versions"].items()})
     at_a_time = " or ".join(map(str, sorted({row["jobs"] for row in results})))
     text = f"Corpus: {'; '.join(corpora)}. Machine: {'; '.join(machines)}. "
@@ -230,11 +234,16 @@ def circumstances(results: list[Row]) -> str:
 
 
 def choices(chosen: dict[str, Row], scored: str = "F") -> str:
-    """A table of the settings chosen on held-out data."""
+    """Return a table of the settings chosen on held-out data."""
     return table(
         ["row, features, resources", "settings", f"held-out {scored}", "trials"],
         (
-            [name, described(entry["settings"]), f"{entry['f']:.2f}", str(len(entry["trials"]))]
+            [
+                name,
+                format_settings(entry["settings"]),
+                f"{entry['f']:.2f}",
+                str(len(entry["trials"])),
+            ]
             for name, entry in chosen.items()
             if "settings" in entry
         ),
@@ -245,23 +254,23 @@ EPOCHS_SHOWN = (1, 3, 5, 10)
 
 
 def variants(plan: Plan, chosen: dict[str, Row], folder: Path) -> list[Path]:
-    """Write the report of an experiment that ends with held-out scores; the file."""
+    """Write the report of an experiment on held-out data only; return its path."""
     made_by = f"Made by `laso reproduce {plan.name} --report` from chosen.json beside it."
     parts = [f"# {plan.heading}", made_by, plan.notes]
     finished = [entry for entry in chosen.values() if "settings" in entry]
     for group, entries in groups(finished).items():
-        found = {entry["row"]: entry for entry in entries}
-        lines = [_curve(found[row]) for row in plan.rows if row in found]
+        by_row = {entry["row"]: entry for entry in entries}
+        lines = [_curve(by_row[row]) for row in plan.rows if row in by_row]
         head = ["variant", *(f"after {n}" for n in EPOCHS_SHOWN), "best", "after epoch", "train s"]
         parts += [f"## {title(group)}", table(*without_empty(head, lines), left=1)]
         parts.append(unmeasured(plan, entries))
     if not finished:
         parts.append(NOTHING)
-    return saved(folder / f"{plan.name}.md", "\n\n".join(filter(None, parts)) + "\n")
+    return write_report(folder / f"{plan.name}.md", "\n\n".join(filter(None, parts)) + "\n")
 
 
 def without_empty(head: list[str], lines: list[list[str]]) -> tuple[list[str], list[list[str]]]:
-    """A table without the columns in which no line has anything."""
+    """Return head and lines of a table without its empty columns."""
     kept = [i for i in range(len(head)) if not lines or any(line[i] for line in lines)]
     return [head[i] for i in kept], [[line[i] for i in kept] for line in lines]
 
@@ -274,8 +283,8 @@ def _curve(entry: Row) -> list[str]:
     return [entry["row"], *at, f"{entry['f']:.2f}", str(epochs), f"{seconds:.0f}"]
 
 
-def saved(path: Path, text: str, plots: Sequence[Path] = ()) -> list[Path]:
-    """Write a report that ends with its plots; all its files."""
+def write_report(path: Path, text: str, plots: Sequence[Path] = ()) -> list[Path]:
+    """Write a report followed by its plots; return the paths of all files."""
     shown = "".join(f"\n![{plot.stem}]({plot.name})\n" for plot in plots)
     path.write_text(text + shown, encoding="utf-8")
     return [path, *plots]

@@ -1,7 +1,7 @@
-"""Run any experiment: choose settings on held-out data, do the jobs that are missing, keep results.
+"""Run any experiment: choose settings on held-out data, run missing jobs, save their results.
 
 A job is one row of a table with one seed, in a fresh process. Each result is saved as soon as it is
-there, so that an interrupted run goes on where it was.
+available, so that an interrupted run can be continued.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from laso.experiments.measure import (
     Processes,
     Row,
     Settings,
-    descend,
-    described,
+    coordinate_search,
+    format_settings,
     load,
     machine,
     save,
@@ -39,10 +39,10 @@ QUICK_EPOCHS, QUICK_VALUES = 2, 2
 
 @dataclass(frozen=True)
 class Config:
-    """A row of a table: settings, and the values among which held-out data choose.
+    """A row of a table: fixed settings, and a grid of values to choose from on held-out data.
 
-    In ``grid`` the first of equally good values is taken. The number of epochs is not in it: it is
-    read off the held-out score of each epoch.
+    Of equally good values in ``grid`` the first wins. The number of epochs is not part of the grid:
+    it is the epoch with the best held-out score.
     """
 
     settings: Settings
@@ -51,22 +51,47 @@ class Config:
 
 @dataclass(frozen=True)
 class Experiment:
-    """One table of the paper, as plain data and three functions.
+    """One table of the paper, as data and three functions.
 
-    ``estimator`` imports the class; ``tested`` gives the measures of a fitted one on a test file;
-    or, as ``parts``, a list of them, of which each becomes a result. ``report`` writes the files of
-    the report from results and choices, and names them. ``shown`` are the measures to print, with
-    their digits. ``epochs`` is the most that a choice tries, ``patience`` how many it waits for a
-    better held-out score, which is what ``scored`` says. ``chosen_by`` is another experiment with
-    the same rows, whose choices count. With ``sentences``, so many are trained and tested on, and
-    nothing is chosen. ``seeds`` is how many there are unless told. If not ``tests``, it ends with
-    the held-out scores. ``corpora`` are those it can be run on, the first unless told.
+    Parameters
+    ----------
+    name : str
+        The name of the experiment.
+    rows : mapping of str to Config
+        The rows of the table.
+    estimator : callable
+        Imports and returns a function that makes the estimator.
+    evaluate : callable
+        Returns the measures of a fitted estimator on a test file; a list of measures under
+        ``parts`` becomes several results.
+    report : callable
+        Writes the report from results and choices, and returns the paths of its files.
+    shown : mapping of str to int
+        The measures to print, with their numbers of decimals.
+    features : tuple of str
+        The feature sets that the experiment can use.
+    epochs, patience : int
+        The largest number of epochs when choosing, and the number of epochs to wait for a better
+        held-out score.
+    scored : str
+        The name of the held-out score.
+    chosen_by : str
+        Another experiment with the same rows, whose chosen settings are used.
+    sentences : int
+        If above 0, the number of training sentences, which are also the test sentences; no
+        settings are chosen.
+    seeds : int
+        The default number of seeds.
+    tests : bool
+        Whether models are evaluated on test data, after settings have been chosen.
+    corpora : tuple of str
+        The corpora that the experiment can use; the first is the default.
     """
 
     name: str
     rows: Mapping[str, Config]
     estimator: Callable[[], Any]
-    tested: Callable[[Any, Path], Row]
+    evaluate: Callable[[Any, Path], Row]
     report: Callable[[list[Row], dict[str, Row], Path], list[Path]]
     shown: Mapping[str, int]
     features: tuple[str, ...] = ("paper", "rich")
@@ -82,7 +107,7 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for: which rows, with what, how often."""
+    """A request to run rows with a feature set, resources and seeds."""
 
     rows: tuple[str, ...]
     features: str
@@ -92,8 +117,8 @@ class Request:
     quick: bool = False
     again: bool = False
 
-    def facts(self, row: str) -> Row:
-        """What a result and the choice for it have in common."""
+    def identity(self, row: str) -> Row:
+        """Return the fields that identify a row in results and in choices."""
         return {
             "row": row,
             "features": self.features,
@@ -103,27 +128,27 @@ class Request:
 
 
 class Watcher(Protocol):
-    """Is told how a run goes."""
+    """Receives the progress of a run."""
 
     def begin(self, label: str) -> None:
-        """A job begins."""
+        """Handle the start of a job."""
 
     def end(self, line: str, done: int, total: int, left_s: float | None) -> None:
-        """A job ended; how many have, of how many, and the seconds that may be left."""
+        """Handle the end of a job: jobs done, jobs in all, and the estimated seconds left."""
 
     def fail(self, line: str) -> None:
-        """A job failed."""
+        """Handle the failure of a job."""
 
 
 def experiment(name: str) -> Experiment:
-    """The experiment of this name."""
-    found = import_module(EXPERIMENTS[name]).EXPERIMENT
-    assert isinstance(found, Experiment)
-    return found
+    """Return the experiment of this name."""
+    loaded = import_module(EXPERIMENTS[name]).EXPERIMENT
+    assert isinstance(loaded, Experiment)
+    return loaded
 
 
 class Pace:
-    """How long jobs took, so as to tell how long the rest may take."""
+    """Estimates the remaining time from the durations of finished jobs."""
 
     def __init__(self, jobs: int) -> None:
         self._jobs = jobs
@@ -133,24 +158,24 @@ class Pace:
 
     @property
     def total(self) -> int:
-        """All jobs, done or not."""
+        """The number of all jobs, done or not."""
         return self.done + sum(self._left.values())
 
     def expect(self, row: str, jobs: int) -> None:
-        """So many jobs more, or fewer, of a row."""
+        """Add jobs of a row to those expected; a negative number removes jobs."""
         self._left[row] = self._left.get(row, 0) + jobs
 
     def took(self, row: str, seconds: float) -> None:
-        """A job has taken this long."""
+        """Record the duration of a job."""
         self._seconds.setdefault(row, []).append(seconds)
 
     def finish(self, row: str) -> None:
-        """A job of the row has ended, well or not."""
+        """Record that a job of the row has ended or failed."""
         self.expect(row, -1)
         self.done += 1
 
     def left_s(self) -> float | None:
-        """Seconds that may be left; a row without a measurement is taken to be like the others."""
+        """Return the estimated seconds left; unknown rows count as the mean of the others."""
         known = {row: statistics.mean(seconds) for row, seconds in self._seconds.items()}
         if not known:
             return None
@@ -159,7 +184,7 @@ class Pace:
 
 
 class Lab:
-    """Where an experiment is run: the results' folder, processes, and who is told."""
+    """Runs an experiment: its results folder, its processes and its watcher."""
 
     def __init__(
         self,
@@ -179,60 +204,60 @@ class Lab:
         self._warm: set[str] = set()
         self._pace = Pace(jobs)
 
-    # ----------------------------------------------------------------------- what is there
+    # ----------------------------------------------------------------------- results
 
     @property
     def results_file(self) -> Path:
-        """The list of results."""
+        """The path of the results."""
         return self.results / f"{self.experiment.name}.json"
 
     @property
     def choices_file(self) -> Path:
-        """The settings chosen, with all trials."""
+        """The path of the chosen settings and all trials."""
         return self.results / "chosen.json"
 
     def all_results(self) -> list[Row]:
-        """All results so far, also those of other requests."""
+        """Return all results so far, of any request."""
         return load(self.results_file) or []
 
     def choices(self) -> dict[str, Row]:
-        """All choices of this experiment so far, by their names."""
-        found: dict[str, Row] = (load(self.choices_file) or {}).get(self._chosen_by, {})
-        return found
+        """Return all choices of this experiment so far, by name."""
+        chosen: dict[str, Row] = (load(self.choices_file) or {}).get(self._chosen_by, {})
+        return chosen
 
     @property
     def _chosen_by(self) -> str:
         return self.experiment.chosen_by or self.experiment.name
 
     def results_of(self, request: Request) -> list[Row]:
-        """The results that answer a request, in the order of the table, then of the seeds."""
-        return [row for row in self.all_results() if _answers(row, request)]
+        """Return the results for a request, in the order of rows and seeds."""
+        return [row for row in self.all_results() if _matches(row, request)]
 
     def write_report(self) -> list[Path]:
-        """Write the report from what is there; the files."""
+        """Write the report from all results and return the paths of its files."""
         self.results.mkdir(parents=True, exist_ok=True)
         return self.experiment.report(self.all_results(), self.choices(), self.results)
 
     # ----------------------------------------------------------------------- the run
 
     def run(self, request: Request) -> list[Row]:
-        """Do what is missing, and answer with the results asked for."""
-        unchosen = [row for row in request.rows if not self._choice(request, row)]
+        """Run the missing jobs of a request and return its results."""
+        undecided = [row for row in request.rows if not self._choice(request, row)]
         if request.again and not self.experiment.sentences:
-            unchosen = list(request.rows)
+            undecided = list(request.rows)
         missing = self._missing(request) if self.experiment.tests else []
-        if missing or (unchosen and not self.experiment.tests):
+        if missing or (undecided and not self.experiment.tests):
             whole = corpus.files(request.corpus, self._work, quick=request.quick)
             if self.experiment.sentences:
-                whole = corpus.first(whole, self._work, self.experiment.sentences)
+                whole = corpus.first_sentences(whole, self._work, self.experiment.sentences)
             held_out = corpus.held_out(whole, self._work)
             for row, _ in missing:
                 self._pace.expect(row, 1)
-                self._learn_pace(request, row)
-            for row in unchosen:
+                self._load_durations(request, row)
+            for row in undecided:
                 self._pace.expect(row, _trials(self._grid(request, row)))
             self._in_threads(
-                lambda row: self._choose(request, row, held_out), dict.fromkeys(unchosen)
+                lambda row: self._choose(request, row, held_out), dict.fromkeys(undecided)
             )
             chosen = {row: self._choice(request, row) for row in request.rows}
             ready = [(row, seed) for row, seed in missing if chosen[row]]
@@ -240,7 +265,7 @@ class Lab:
         return self.results_of(request)
 
     def _in_threads(self, work: Callable[[Any], None], items: Iterable[Any]) -> None:
-        """Several at a time; an interruption ends the processes, and all."""
+        """Work on several items at a time; an interruption stops all processes."""
         with ThreadPoolExecutor(self.jobs) as pool:
             try:
                 for future in [pool.submit(work, item) for item in items]:
@@ -251,8 +276,8 @@ class Lab:
                 raise
 
     @contextmanager
-    def _going_on(self, what: str) -> Iterator[None]:
-        """Tell of a job that fails, and go on with the next one."""
+    def _collect_failure(self, what: str) -> Iterator[None]:
+        """Record a job that fails, so that the others still run."""
         try:
             yield
         except JobFailed as error:
@@ -272,20 +297,20 @@ class Lab:
                 self._pace.finish(row)
         return result
 
-    def _told(self, line: str) -> None:
+    def _report_end(self, line: str) -> None:
         pace = self._pace
         self._watcher.end(line, pace.done, pace.total, pace.left_s())
 
     def _prepare(self, request: Request, row: str, settings: Settings, files: corpus.Files) -> None:
-        """See to it that code is compiled in another process than the one that is measured."""
+        """Compile code in another process than the measured one, once for each row."""
         with self._warming:
             if row not in self._warm:
-                few = corpus.few(files.train, self._work)
-                job = self._given(request, row, settings | {"epochs": 1}, 0)
+                few = corpus.warmup_file(files.train, self._work)
+                job = self._job_settings(request, row, settings | {"epochs": 1}, 0)
                 self._processes.run(WORKER, job | {"train": few, "test": few})
                 self._warm.add(row)
 
-    def _given(self, request: Request, row: str, settings: Settings, seed: int) -> Row:
+    def _job_settings(self, request: Request, row: str, settings: Settings, seed: int) -> Row:
         return {
             "module": EXPERIMENTS[self.experiment.name],
             "settings": settings,
@@ -303,25 +328,27 @@ class Lab:
         return grid
 
     def _choice(self, request: Request, row: str) -> Row | None:
-        """The finished choice for a row, if it was made on the same data."""
+        """Return the finished choice for a row on the same corpus, or None."""
         if self.experiment.sentences:
             settings = dict(self.experiment.rows[row].settings)
             if request.quick:
                 settings["epochs"] = QUICK_EPOCHS
             return {"settings": settings, "held_out": []}
-        entry = self.choices().get(choice_name(request.facts(row)))
-        finished = entry and "settings" in entry and entry["corpus"] == request.facts(row)["corpus"]
+        entry = self.choices().get(choice_name(request.identity(row)))
+        finished = (
+            entry and "settings" in entry and entry["corpus"] == request.identity(row)["corpus"]
+        )
         return entry if finished else None
 
     def _choose(self, request: Request, row: str, files: corpus.Files) -> None:
-        """Choose the settings of a row, and save them with every trial."""
-        facts = request.facts(row)
-        name = choice_name(facts)
+        """Choose the settings of a row; save the choice and every trial."""
+        identity = request.identity(row)
+        name = choice_name(identity)
         entry = self.choices().get(name, {})
-        if request.again or entry.get("corpus") != facts["corpus"]:
+        if request.again or entry.get("corpus") != identity["corpus"]:
             entry = {}
         trials: list[Row] = entry.get("trials", [])
-        entry = facts | {"versions": versions(PACKAGES), "trials": trials}
+        entry = identity | {"versions": versions(PACKAGES), "trials": trials}
         self._pace.expect(row, -len(trials))
 
         def score(settings: Settings) -> float:
@@ -332,30 +359,30 @@ class Lab:
             trials.append(trial)
             self._keep_choice(name, entry)
             scored = f"held-out {self.experiment.scored} {trial['f']:.2f}"
-            self._told(f"{row}, {described(settings)}: {scored}")
+            self._report_end(f"{row}, {format_settings(settings)}: {scored}")
             return float(trial["f"])
 
-        with self._going_on(f"choosing for {row}"):
+        with self._collect_failure(f"choosing for {row}"):
             config = self.experiment.rows[row]
             grid = self._grid(request, row)
-            best = descend(config.settings, grid, score)
-            score(best)  # where nothing is to be chosen, the epochs still are
+            best = coordinate_search(config.settings, grid, score)
+            score(best)  # without a grid, only the epochs are chosen
             trial = next(trial for trial in trials if trial["settings"] == best)
             chosen = best | {"epochs": trial["epochs"]}
             entry |= {"settings": chosen, "f": trial["f"], "held_out": trial["held_out"]}
             self._keep_choice(name, entry)
 
     def _trial(self, request: Request, row: str, settings: Settings, files: corpus.Files) -> Row:
-        """The held-out scores of each epoch, the best of them, and its epoch."""
+        """Return the held-out score of each epoch, the best score and its epoch."""
         epochs = QUICK_EPOCHS if request.quick else self.experiment.epochs
         self._prepare(request, row, settings, files)
-        given = self._given(request, row, settings | {"epochs": epochs}, 0)
+        given = self._job_settings(request, row, settings | {"epochs": epochs}, 0)
         job = given | {
             "train": files.train,
             "dev": files.test,
             "patience": self.experiment.patience,
         }
-        result = self._job(row, f"choosing for {row}: {described(settings)}", job)
+        result = self._job(row, f"choosing for {row}: {format_settings(settings)}", job)
         curve = result["held_out"]
         best = max(curve)
         return {
@@ -373,7 +400,7 @@ class Lab:
     # ----------------------------------------------------------------------- measuring
 
     def _missing(self, request: Request) -> list[tuple[str, int]]:
-        """Rows and seeds that have no result yet with the settings chosen."""
+        """Return rows and seeds that have no result yet with the chosen settings."""
         if request.again:
             return [(row, seed) for row in request.rows for seed in request.seeds]
         done = set()
@@ -381,62 +408,62 @@ class Lab:
             choice = self._choice(request, result["row"])
             if choice and choice["settings"] == result["settings"]:
                 done.add((result["row"], result["seed"]))
-        wanted = [(row, seed) for row in request.rows for seed in request.seeds]
-        return [one for one in wanted if one not in done]
+        planned = [(row, seed) for row in request.rows for seed in request.seeds]
+        return [one for one in planned if one not in done]
 
     def _measure(self, request: Request, one: tuple[str, int], files: corpus.Files) -> None:
         row, seed = one
         label = f"{row}, seed {seed}"
         choice = self._choice(request, row)
         assert choice is not None
-        with self._going_on(label):
+        with self._collect_failure(label):
             self._prepare(request, row, choice["settings"], files)
-            job = self._given(request, row, choice["settings"], seed)
+            job = self._job_settings(request, row, choice["settings"], seed)
             result = self._job(row, label, job | {"train": files.train, "test": files.test})
-            facts = {**request.facts(row), "seed": seed}
+            identity = {**request.identity(row), "seed": seed}
             parts = result.pop("parts", [{}])
-            circumstances = {
+            conditions = {
                 "settings": choice["settings"],
                 "held_out": choice["held_out"],
                 "versions": versions(PACKAGES),
                 "machine": machine(),
                 "jobs": self.jobs,
             }
-            kept = [{**facts, **result, **part, **circumstances} for part in parts]
+            kept = [{**identity, **result, **part, **conditions} for part in parts]
             with self._lock:
-                others = [old for old in self.all_results() if _name(old) != _name(facts)]
+                others = [old for old in self.all_results() if _name(old) != _name(identity)]
                 save(self.results_file, sorted([*others, *kept], key=self._place))
-                self._told(f"{label}: {self._shown(kept[-1])}")
+                self._report_end(f"{label}: {self._format_measures(kept[-1])}")
 
     def _place(self, row: Row) -> tuple[Any, ...]:
-        """Where a result stands in its file: in the order of the table."""
+        """Return the sort key of a result in its file, the order of the table."""
         number = [*self.experiment.rows].index(row["row"])
         return row["features"], row["resources"], number, row["seed"]
 
-    def _shown(self, result: Row) -> str:
+    def _format_measures(self, result: Row) -> str:
         shown = self.experiment.shown
         return ", ".join(f"{name} {result[name]:.{digits}f}" for name, digits in shown.items())
 
-    def _learn_pace(self, request: Request, row: str) -> None:
-        """What earlier runs took tells how long this one may."""
+    def _load_durations(self, request: Request, row: str) -> None:
+        """Record the durations of earlier runs, to estimate those of this run."""
         known = [result for result in self.results_of(request) if result["row"] == row]
-        trials = self.choices().get(choice_name(request.facts(row)), {}).get("trials", [])
+        trials = self.choices().get(choice_name(request.identity(row)), {}).get("trials", [])
         for one in [*known, *trials]:
             self._pace.took(row, one["train_s"] + one.get("test_s", 0.0))
 
 
 def resource_names(resources: Iterable[str]) -> str:
-    """The resources in a few words."""
+    """Return the names of the resources as text."""
     return ", ".join(resources) or "no resources"
 
 
-def choice_name(facts: Row) -> str:
-    """The name of a choice in its file."""
-    return f"{facts['row']}, {facts['features']}, {resource_names(facts['resources'])}"
+def choice_name(identity: Row) -> str:
+    """Return the name of a choice in its file."""
+    return f"{identity['row']}, {identity['features']}, {resource_names(identity['resources'])}"
 
 
 def _trials(grid: Grid) -> int:
-    """How many settings ``descend`` looks at, if it begins with values of the grid."""
+    """Return the number of settings that ``coordinate_search`` scores, starting in the grid."""
     return 1 + sum(len(values) - 1 for values in grid.values())
 
 
@@ -444,6 +471,6 @@ def _name(row: Row) -> tuple[Any, ...]:
     return row["row"], row["features"], row["resources"], row["seed"]
 
 
-def _answers(row: Row, request: Request) -> bool:
+def _matches(row: Row, request: Request) -> bool:
     asked = row["row"] in request.rows and row["seed"] in request.seeds
-    return asked and row == row | request.facts(row["row"])
+    return asked and row == row | request.identity(row["row"])

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from laso.experiments.measure import Row, table, timed
+from laso.experiments.measure import Row, table, timed_predict
 from laso.experiments.report import (
     Claim,
     Contrast,
@@ -19,19 +19,19 @@ from laso.experiments.report import (
     harmonic,
     mean,
     sample,
-    saved,
+    write_report,
 )
 from laso.experiments.runner import Config, Experiment
 
-# Updates compare with the best of the wrong nodes: on held-out data that was as good as Equation 2
-# for the perceptron and better for ALMA. Of the rest, only the epochs are chosen for each row.
+# Updates compare with the best wrong node: on held-out data that was as good as Equation 2 for the
+# perceptron and better for ALMA. The number of epochs is the only other setting that is chosen.
 PERCEPTRON = {"update": "perceptron", "margin": 0.0}
 ALMA = {"update": "alma", "alpha": 0.9, "B": "sqrt(8)/alpha"}
 BEAMS = (1, 5, 25)
 WIDTHS = (*map(str, BEAMS), "inf")
 
-# A beam has one round for each number of words covered. With exact search there is no queue whose
-# nodes could be weighted: expectations over the lattice take its place.
+# A beam has one round for each number of words covered. Exact search has no queue whose nodes could
+# be weighted; it uses expectations over the lattice instead.
 ROWS = {
     "SemiCRF": Config(
         {"queue": "exact", "update": "adagrad", "variance": 10.0, "rate": 0.5},
@@ -56,7 +56,7 @@ class Printed(NamedTuple):
 
     @property
     def recomputed(self) -> float:
-        """The harmonic mean of precision and recall, which two rows' printed F is not."""
+        """The harmonic mean of precision and recall; the printed F of two rows differs from it."""
         return harmonic(self.precision, self.recall)
 
 
@@ -112,20 +112,20 @@ CLAIMS = (
 
 
 def chunker() -> Any:
-    """The estimator."""
+    """Return the estimator."""
     from laso.estimators.chunker import Chunker
 
     return Chunker
 
 
-def tested(model: Any, path: Path) -> Row:
-    """Chunk scores of a test file; the time is from reading it to the last tag."""
+def evaluate(model: Any, path: Path) -> Row:
+    """Return the chunk scores on a test file, and the time from reading it to the last tag."""
     from laso.data import read_columns
     from laso.metrics import chunk_scores
 
-    found, seconds = timed(model, path)
-    wanted = [[token[-1] for token in sentence] for sentence in read_columns(path)]
-    scores = chunk_scores(wanted, found)
+    predicted, seconds = timed_predict(model, path)
+    gold = [[token[-1] for token in sentence] for sentence in read_columns(path)]
+    scores = chunk_scores(gold, predicted)
     return {
         "test_s": seconds,
         "precision": scores.precision,
@@ -135,13 +135,13 @@ def tested(model: Any, path: Path) -> Row:
 
 
 def seconds(hours_minutes: str) -> int:
-    """The paper's h:m in seconds."""
+    """Return the paper's h:m in seconds."""
     hours, minutes = hours_minutes.split(":")
     return 3600 * int(hours) + 60 * int(minutes)
 
 
 def report(results: list[Row], chosen: dict[str, Row]) -> str:
-    """The text of table1.md."""
+    """Return the text of table1.md."""
     plan = Plan("table1", "Table 1: syntactic chunking", ROWS, NOTES)
     text = document(plan, results, _section, CLAIMS)
     if results:
@@ -156,11 +156,11 @@ def _section(results: list[Row]) -> str:
 
 
 NOTES = """\
-Scores are in per cent: the mean over seeds, ± the standard deviation. The seeds decide the order of
-the sentences; what another test set would give is not in their spread. A claim is shown if the
-difference exceeds twice its standard error over seeds. The paper's F is as printed and, beside it,
+Scores are in per cent: the mean over seeds, ± the standard deviation. A seed sets the order of the
+sentences; the deviation does not include the choice of the test set. A claim is shown if the
+difference exceeds twice its standard error over seeds. The paper's F is given as printed and as
 recomputed from its precision and recall, with which it does not always agree. Training time is from
-reading the file to the model saved. The peak is that of the whole process."""
+reading the file to the saved model. Peak memory is that of the whole process."""
 
 
 QUOTED = (
@@ -175,8 +175,8 @@ def _scores(results: list[Row]) -> str:
     lines = []
     for row, paper in PAPER.items():
         theirs = [paper.precision, paper.recall, paper.f]
-        found = [sample(results, row, name) for name in ("precision", "recall", "f")]
-        ours = [one for one in found if one is not None]
+        samples = [sample(results, row, name) for name in ("precision", "recall", "f")]
+        ours = [one for one in samples if one is not None]
         if ours:
             lines.append(
                 [
@@ -195,13 +195,13 @@ def _costs(results: list[Row]) -> str:
     head += ["paper's train h:m", "test h:m"]
     lines = []
     for row in ROWS:
-        found = {name: sample(results, row, name) for name in MEASURES}
-        if all(found.values()):
+        samples = {name: sample(results, row, name) for name in MEASURES}
+        if all(samples.values()):
             lines.append(
                 [
                     row,
                     f"{mean(results, row, 'epochs'):.0f}",
-                    *(one.text(MEASURES[name]) for name, one in found.items() if one),
+                    *(one.text(MEASURES[name]) for name, one in samples.items() if one),
                     f"{(mean(results, row, 'model_bytes') or 0) / 1e6:.1f}",
                     PAPER[row].train or "",
                     PAPER[row].test or "",
@@ -214,7 +214,7 @@ MEASURES = {"train_s": 1, "cpu_s": 1, "test_s": 2, "peak_mb": 0}  # digits
 
 
 def _against(results: list[Row]) -> str:
-    """F at least the paper's, printed and recomputed, in less time."""
+    """Return a table of F and training time relative to the paper's."""
     lines = []
     for row in ROWS:
         f, took, paper = mean(results, row, "f"), mean(results, row, "train_s"), PAPER[row]
@@ -234,7 +234,7 @@ def _against(results: list[Row]) -> str:
 
 
 def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path]:
-    """Write table1.md, and plots where matplotlib is installed; the files."""
+    """Write table1.md, and plots if matplotlib is installed; return the paths."""
     text = report(results, chosen)
     plotted = []
     if results and find_spec("matplotlib"):
@@ -245,14 +245,14 @@ def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path
             plots.curves(results, folder / "table1-curves.svg"),
         ]
         text += "\n## Plots\n\nF over training time, and F on held-out data after each epoch.\n"
-    return saved(folder / "table1.md", text, plotted)
+    return write_report(folder / "table1.md", text, plotted)
 
 
 EXPERIMENT = Experiment(
     name="table1",
     rows=ROWS,
     estimator=chunker,
-    tested=tested,
+    evaluate=evaluate,
     report=write,
     epochs=15,
     patience=3,

@@ -17,7 +17,7 @@ from laso.experiments.report import (
     document,
     mean,
     sample,
-    saved,
+    write_report,
 )
 from laso.experiments.runner import Config, Experiment
 
@@ -76,18 +76,18 @@ CLAIMS = (
 
 
 def scores(results: list[Row]) -> str:
-    """Our scores beside the paper's, then times, then which scores are at least the paper's."""
+    """Return tables of our scores beside the paper's, of times, and of scores that reach it."""
     head = ["row", "seeds", "tag", "chunk", "joint", "F", "paper's tag", "chunk", "joint", "F"]
     lines, costs, reached = [], [], []
     for row, paper in PAPER.items():
-        found = [one for name in SCORES if (one := sample(results, row, name)) is not None]
-        if not found:
+        samples = [one for name in SCORES if (one := sample(results, row, name)) is not None]
+        if not samples:
             continue
         theirs = [getattr(paper, name) for name in SCORES]
         printed = [f"{value:.1f}" for value in theirs]
-        lines.append([row, str(len(found[0].values)), *(one.text() for one in found), *printed])
+        lines.append([row, str(len(samples[0].values)), *(one.text() for one in samples), *printed])
         costs.append([row, *_costs(results, row), paper.train or "", paper.test or ""])
-        pairs = zip(found, theirs, strict=True)
+        pairs = zip(samples, theirs, strict=True)
         reached.append([row, *("yes" if one.mean >= value else "no" for one, value in pairs)])
     times = ["row", "epochs", "train s", "test s", "peak MB", "paper's train h:m", "test h:m"]
     return "\n\n".join(
@@ -103,13 +103,13 @@ def scores(results: list[Row]) -> str:
 
 
 def _costs(results: list[Row], row: str) -> list[str]:
-    """Epochs, times and memory of a row."""
-    found = [sample(results, row, name) for name in ("train_s", "test_s", "peak_mb")]
-    return [f"{mean(results, row, 'epochs'):.0f}", *(one.text(1) for one in found if one)]
+    """Return epochs, times and memory of a row."""
+    samples = [sample(results, row, name) for name in ("train_s", "test_s", "peak_mb")]
+    return [f"{mean(results, row, 'epochs'):.0f}", *(one.text(1) for one in samples if one)]
 
 
 def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path]:
-    """Write table2.md, and plots where matplotlib is installed; the files."""
+    """Write table2.md, and plots if matplotlib is installed; return the paths."""
     plan = Plan("table2", "Table 2: joint tagging and chunking", ROWS, joint.NOTES)
     text = document(plan, results, scores, CLAIMS)
     plotted = []
@@ -123,14 +123,14 @@ def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path
                 plots.curves(results, folder / "table2-curves.svg", "joint accuracy"),
             ]
             text += "\n## Plots\n"
-    return saved(folder / "table2.md", text, plotted)
+    return write_report(folder / "table2.md", text, plotted)
 
 
 EXPERIMENT = Experiment(
     name="table2",
     rows=ROWS,
     estimator=joint.tagger,
-    tested=joint.tested,
+    evaluate=joint.evaluate,
     report=write,
     shown=SHOWN,
     features=("rich",),

@@ -10,10 +10,10 @@ from typing import Any
 from laso.experiments import joint
 from laso.experiments.joint import BEAMS, LASO_A, SHOWN
 from laso.experiments.measure import Row, table
-from laso.experiments.report import Plan, Sample, document, saved
+from laso.experiments.report import Plan, Sample, document, write_report
 from laso.experiments.runner import Experiment
 
-# As printed. The caption says that rows are beams of training, the text fits the transpose only.
+# As printed. By the caption rows are beams of training, but the text fits only the transpose.
 PAPER = (
     (93.9, 92.8, 91.9, 91.3, 90.9),
     (90.5, 94.3, 94.4, 94.1, 94.1),
@@ -27,23 +27,23 @@ READINGS = {
 }
 
 
-def tested(model: Any, path: Path) -> Row:
-    """The scores with each beam of decoding, as parts of one result."""
+def evaluate(model: Any, path: Path) -> Row:
+    """Return the scores with each beam of decoding, as parts of one result."""
     trained = model.queue
     parts = []
     for beam in BEAMS:
         model.set_params(queue=beam)
-        parts.append(joint.tested(model, path) | {"train_beam": trained})
+        parts.append(joint.evaluate(model, path) | {"train_beam": trained})
     model.set_params(queue=trained)
     return {"parts": parts}
 
 
 def grid(results: list[Row], measure: str = "f") -> dict[tuple[int, int], Sample]:
-    """A measure for each beam of training and of decoding, over seeds."""
-    found: dict[tuple[int, int], list[float]] = {}
+    """Return a measure for each beam of training and of decoding, over seeds."""
+    values_of: dict[tuple[int, int], list[float]] = {}
     for row in results:
-        found.setdefault((row["train_beam"], row["decode_beam"]), []).append(row[measure])
-    return {beams: Sample(tuple(values)) for beams, values in found.items()}
+        values_of.setdefault((row["train_beam"], row["decode_beam"]), []).append(row[measure])
+    return {beams: Sample(tuple(values)) for beams, values in values_of.items()}
 
 
 def _table(cells: Any, trained: Sequence[int] = BEAMS, decoded: Sequence[int] = BEAMS) -> str:
@@ -52,13 +52,16 @@ def _table(cells: Any, trained: Sequence[int] = BEAMS, decoded: Sequence[int] = 
 
 
 def section(results: list[Row]) -> str:
-    """Ours, both readings of the paper's, and in which rows the matched beam wins or ties."""
+    """Return our table, both readings of the paper's, and where the matched beam wins or ties."""
     f = grid(results)
     trained, decoded = ([b for b in BEAMS if any(pair[i] == b for pair in f)] for i in (0, 1))
     parts = ["F, rows train, columns decode:"]
     parts.append(_table(lambda b, c: f[b, c].text() if (b, c) in f else "", trained, decoded))
-    for says, rows in READINGS.items():
-        parts += [f"{says}:", _table(lambda b, c, r=rows: f"{r[BEAMS.index(b)][BEAMS.index(c)]}")]
+    for description, rows in READINGS.items():
+        parts += [
+            f"{description}:",
+            _table(lambda b, c, r=rows: f"{r[BEAMS.index(b)][BEAMS.index(c)]}"),
+        ]
     lines = []
     for b in BEAMS:
         row = {c: f[b, c] for c in BEAMS if (b, c) in f}
@@ -74,39 +77,39 @@ def section(results: list[Row]) -> str:
     return "\n\n".join(parts)
 
 
-DIGIT = 0.1  # the last one that the paper prints
+DIGIT = 0.1  # the last digit that the paper prints
 TIES = """\
 A matched beam ties if it is behind by no more than the larger spread of the two, or by no more than
 half of the last digit that the paper prints."""
 
 
 def drawn(results: list[Row], path: Path) -> Path:
-    """Draw the heat maps: ours, and both readings of the paper's."""
+    """Draw the heat maps of our table and of both readings of the paper's."""
     from laso.experiments import plots
 
     cells = {beams: one.mean for beams, one in grid(results).items()}
     printed = {
-        says: {(b, c): rows[i][j] for i, b in enumerate(BEAMS) for j, c in enumerate(BEAMS)}
-        for says, rows in READINGS.items()
+        description: {(b, c): rows[i][j] for i, b in enumerate(BEAMS) for j, c in enumerate(BEAMS)}
+        for description, rows in READINGS.items()
     }
     return plots.heat({"here": cells, **printed}, BEAMS, path)
 
 
 def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path]:
-    """Write table3.md, and the heat map where matplotlib is installed; the files."""
+    """Write table3.md, and the heat map if matplotlib is installed; return the paths."""
     plan = Plan("table3", "Table 3: beams of training and of decoding", LASO_A, joint.NOTES)
     text = document(plan, results, section)
     plotted = []
     if results and find_spec("matplotlib"):
         plotted = [drawn(results, folder / "table3-heat.svg")]
-    return saved(folder / "table3.md", text, plotted)
+    return write_report(folder / "table3.md", text, plotted)
 
 
 EXPERIMENT = Experiment(
     name="table3",
     rows=LASO_A,
     estimator=joint.tagger,
-    tested=tested,
+    evaluate=evaluate,
     report=write,
     shown={"train_beam": 0, "decode_beam": 0, **SHOWN},
     features=("rich",),

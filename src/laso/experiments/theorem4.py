@@ -1,7 +1,7 @@
 """Theorems 1 and 4 on data: corrections until no error is left, against the bounds (section 4.2).
 
-The margin is that of ``laso.bounds``, over all decisions on the good paths, computed from the
-factors of the joint problem: Python would take hours for the vectors of all steps.
+The margin is that of ``laso.bounds``, over all decisions on the good paths. It is computed from the
+factors of the joint problem, since the feature vectors of all steps would take hours in Python.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from laso.engine.problem import CompiledProblem
 from laso.engine.reference import input_of, output_of
 from laso.experiments import joint
 from laso.experiments.measure import Row, table
-from laso.experiments.report import Plan, document, saved
+from laso.experiments.report import Plan, document, write_report
 from laso.experiments.runner import Config, Experiment
 from laso.tasks.joint.problem import (
     HEAD,
@@ -46,7 +46,7 @@ PAPER = {"corrections": 15932, "margin": 0.01299, "bound": 17724}
 
 
 class Decision(NamedTuple):
-    """One decision: how far the good step is above each other one, and how far away."""
+    """One decision: the score difference and the distance of the good step to each other step."""
 
     gaps: Array  # w . Delta
     norms: Array  # ||Delta||
@@ -55,9 +55,9 @@ class Decision(NamedTuple):
 def decisions(
     x: Input, y: Array, weights: dict[int, Array], masks: dict[Any, Array]
 ) -> Iterator[Decision]:
-    """The decisions on the good path of an input, from the weights of each key.
+    """Yield the decisions on the good path of an input, given the weight row of each feature key.
 
-    ``masks`` remembers which steps are allowed after which labels.
+    ``masks`` caches which steps are allowed after which labels.
     """
     spec = x.spec
     others, prefixes, n = (int(spec[i]) for i in (N_FACTOR_GROUPS, N_PREFIXES, HEAD + SIZE))
@@ -70,15 +70,15 @@ def decisions(
     PROBLEM.initial(x, state)
 
     def summed(group: int) -> tuple[Array, int]:
-        """The weights of a group's own features, and how many it has."""
+        """Return the summed weights of a group's own features, and their number."""
         block = int(PROBLEM.block(x, state, group))
         keys = out.keys[: PROBLEM.block_features(x, block, out)].tolist() if block >= 0 else []
         keys += out.keys[: PROBLEM.features(x, state, group, out)].tolist()
         return sum((weights[key] for key in keys if key in weights), nothing), len(keys)
 
     labels = np.arange(n)
-    for wanted in y.tolist():
-        good = divmod(wanted, n)
+    for gold in y.tolist():
+        good = divmod(gold, n)
         known: dict[int, tuple[Array, int]] = {}
         scores, squares = np.zeros((prefixes, n)), np.zeros((prefixes, n))
         factors = [list(_factors(x, state, others + prefix)) for prefix in range(prefixes)]
@@ -90,9 +90,9 @@ def decisions(
                     known[group] = summed(group)
                 sums, count = known[group]
                 mine = labels if label == SAME_LABEL else label
-                wants = good[1] if its == SAME_LABEL else its
+                target = good[1] if its == SAME_LABEL else its
                 scores[prefix] += sums[mine]
-                squares[prefix] += 2 * count * ((group != theirs) | (mine != wants))
+                squares[prefix] += 2 * count * ((group != theirs) | (mine != target))
         left = min(len(y) - int(state[0]) - 1, horizon)
         after = (left, *state[1 :: max(1, spec[ORDER])].tolist())
         if after not in masks:
@@ -121,17 +121,17 @@ def _factors(x: Input, state: Array, group: int) -> Iterator[tuple[int, int]]:
 
 
 class Margins(NamedTuple):
-    """How well weights separate the decisions, of Delta as it is and projected, and R."""
+    """The margins of weights, for Delta unchanged and projected, and the radius R."""
 
     plain: float
     projected: float
     radius: float
 
 
-def measured(model: Any, path: Path) -> Margins:
-    """The margins of the weights that learning ended with."""
-    data, answers = model._read(path, None)
-    corpus = model._corpus(data, answers)
+def measure_margins(model: Any, path: Path) -> Margins:
+    """Return the margins of a model's weights on a file."""
+    task = model.task_
+    corpus = task.encode(*task.read(path, None))
     table = model.weights_
     rows = table.slots[table.slots[:, 1] != 0]
     weights = {int(key): table.v[row - 1].astype(np.float64) for key, row in rows.tolist()}
@@ -146,19 +146,19 @@ def measured(model: Any, path: Path) -> Margins:
     return Margins(plain, projected, radius)
 
 
-def tested(model: Any, path: Path) -> Row:
-    """Corrections, the largest margin found, and the bound of the theorem with it."""
+def evaluate(model: Any, path: Path) -> Row:
+    """Return the number of corrections, the largest known margin and the bound it gives."""
     large = hasattr(model.update, "alpha")
     greedy = type(model)(**model.get_params()).set_params(queue=1).fit(path)
-    found = {"beam": measured(model, path), "greedy": measured(greedy, path)}
-    gammas = {name: one.projected if large else one.plain for name, one in found.items()}
+    margins = {"beam": measure_margins(model, path), "greedy": measure_margins(greedy, path)}
+    gammas = {name: one.projected if large else one.plain for name, one in margins.items()}
     separator = max(gammas, key=lambda name: gammas[name])
-    gamma, radius = gammas[separator], found[separator].radius
+    gamma, radius = gammas[separator], margins[separator].radius
     bound = None
     if gamma > 0.0:
         bound = theorem4(gamma, model.update.alpha) if large else theorem1(radius, gamma)
     assert model.training_ is not None
-    lengths = model._read(path, None)[0].lengths
+    lengths = model.task_.read(path, None)[0].lengths
     return {
         "train_beam": model.queue,
         "strategy": model.strategy.__name__,
@@ -176,17 +176,17 @@ def tested(model: Any, path: Path) -> Row:
 
 
 NOTES = """\
-Learning goes on until an epoch has no error. A margin is over all decisions on the good paths: for
-Theorem 1 of Delta as it is, for Theorem 4 of Delta / max(1, ||Delta||). R is the longest Delta. The
-theorems speak of the largest margin that any weights have. Those that a beam ends with may have
-none: it is enough for them that the good path stays within the beam. So weights are also learned
-greedily, until no error is left, and the larger margin of the two counts. A beam compares whole
-paths, so that the margin of decisions is not all that the proof needs (Xu & Fern 2007); the bound
-is the theorems' as they stand."""
+Training ends with the first epoch without an error. A margin is the smallest over all decisions on
+the good paths, for Theorem 1 of Delta, for Theorem 4 of Delta / max(1, ||Delta||). R is the length
+of the longest Delta. The theorems refer to the largest margin of any weights. The weights learned
+with a beam may have no margin, since the good path only has to stay within the beam. Therefore
+weights are also learned greedily until no error is left, and the larger of the two margins counts.
+A beam compares whole paths, so the proof needs more than a margin of decisions (Xu & Fern 2007);
+the bound is that of the theorems as they stand."""
 
 
 def section(results: list[Row]) -> str:
-    """The figures of each theorem; the paper's check below."""
+    """Return a table for both theorems, and the paper's check."""
     head = ["row", "seed", "sentences", "words", "epochs", "no error left", "corrections", "R"]
     head += ["margin of its own weights", "largest margin", "of weights learned by"]
     head += ["bound", "below it"]
@@ -219,13 +219,13 @@ def section(results: list[Row]) -> str:
 
 
 def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path]:
-    """Write theorem4.md; the file."""
+    """Write theorem4.md and return its path."""
     plan = Plan("theorem4", "Theorems 1 and 4 on data", ROWS, NOTES)
-    return saved(folder / "theorem4.md", document(plan, results, section))
+    return write_report(folder / "theorem4.md", document(plan, results, section))
 
 
 def tagger() -> Any:
-    """The estimator: the weights that learning ended with, not averaged, in double precision."""
+    """Return the estimator, with last weights instead of averaged ones, in double precision."""
     return joint.tagger(average=False, dtype="float64")
 
 
@@ -233,7 +233,7 @@ EXPERIMENT = Experiment(
     name="theorem4",
     rows=ROWS,
     estimator=tagger,
-    tested=tested,
+    evaluate=evaluate,
     report=write,
     shown={"corrections": 0, "margin": 5, "train_s": 1},
     features=("rich",),

@@ -7,7 +7,7 @@ from pathlib import Path
 from laso.experiments import joint
 from laso.experiments.joint import ALMA, SCORES, SHOWN
 from laso.experiments.measure import Row, table
-from laso.experiments.report import Claim, Contrast, Plan, choices, document, sample, saved
+from laso.experiments.report import Claim, Contrast, Plan, choices, document, sample, write_report
 from laso.experiments.runner import Config, Experiment
 
 STRATEGIES = {
@@ -30,32 +30,32 @@ CLAIMS = (
 
 
 def section(results: list[Row]) -> str:
-    """Our scores beside the paper's F."""
+    """Return a table of our scores beside the paper's F."""
     lines = []
     for row in ROWS:
         measures = (*SCORES, "epochs", "train_s")
-        found = [one for name in measures if (one := sample(results, row, name)) is not None]
+        samples = [one for name in measures if (one := sample(results, row, name)) is not None]
         theirs = f"{PAPER[row]:.1f}" if row in PAPER else "-"
-        if found:
-            lines.append([row, *(one.text() for one in found), theirs])
+        if samples:
+            lines.append([row, *(one.text() for one in samples), theirs])
     head = ["strategy", "tag", "chunk", "joint", "F", "epochs", "train s", "paper's F"]
     return table(head, lines, left=1)
 
 
 def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path]:
-    """Write updates.md; the file."""
+    """Write updates.md and return its path."""
     plan = Plan("updates", "Update strategies at beam 10", ROWS, joint.NOTES)
     text = document(plan, results, section, CLAIMS)
     if results:
         text += f"\n## Settings chosen on held-out data\n\n{choices(chosen, 'joint accuracy')}\n"
-    return saved(folder / "updates.md", text)
+    return write_report(folder / "updates.md", text)
 
 
 EXPERIMENT = Experiment(
     name="updates",
     rows=ROWS,
     estimator=joint.tagger,
-    tested=joint.tested,
+    evaluate=joint.evaluate,
     report=write,
     shown=SHOWN,
     features=("rich",),

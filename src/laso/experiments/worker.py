@@ -1,8 +1,7 @@
 """One job in one fresh process: ``python -m laso.experiments.worker JOB.json RESULT.json``.
 
-A job trains an estimator with plain settings. With ``dev``, every epoch is scored on that file;
-with ``test``, the model is tested on it. All in one thread, so that jobs do not get in each other's
-way.
+A job trains an estimator with settings in JSON. With ``dev``, every epoch is scored on that file;
+with ``test``, the model is evaluated on it. A job uses one thread, so that several can run at once.
 """
 
 from __future__ import annotations
@@ -29,27 +28,27 @@ WEIGHTINGS = ("uniform", "loss_proportional", "worst")
 
 
 def main(job_file: str, result_file: str) -> None:
-    """Do the job and write what was measured."""
+    """Run the job and write its result."""
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
-    result = done(json.loads(Path(job_file).read_text(encoding="utf-8")))
+    result = run_job(json.loads(Path(job_file).read_text(encoding="utf-8")))
     Path(result_file).write_text(json.dumps(result), encoding="utf-8")
 
 
 def _end_with_parent(parent: int) -> None:
-    """A process that nobody waits for any more would only take time from others."""
+    """End this process when its parent has ended, since nobody reads its result."""
     while os.getppid() == parent:
         time.sleep(1.0)
     os._exit(1)
 
 
-def done(job: Row) -> Row:
-    """Train, save the model, test.
+def run_job(job: Row) -> Row:
+    """Train, save and evaluate a model; return the measurements.
 
-    ``train_s`` is from reading the file to the model saved, imports apart; ``peak_mb`` is that of
-    the process until then.
+    ``train_s`` is from reading the file to the saved model, without imports; ``peak_mb`` is the
+    peak memory of the process until then.
     """
     experiment = import_module(job["module"]).EXPERIMENT
-    made = experiment.estimator()(
+    model = experiment.estimator()(
         **parameters(job["settings"]),
         features=job["features"],
         resources=tuple(job["resources"]),
@@ -59,24 +58,25 @@ def done(job: Row) -> Row:
     )
     with tempfile.TemporaryDirectory() as folder:
         began, cpu = time.perf_counter(), time.process_time()
-        made.fit(Path(job["train"]), dev=Path(job["dev"]) if "dev" in job else None)
-        size = made.save(Path(folder, "model"))
+        model.fit(Path(job["train"]), dev=Path(job["dev"]) if "dev" in job else None)
+        size = model.save(Path(folder, "model"))
         train_s, cpu_s = time.perf_counter() - began, time.process_time() - cpu
-    if made.interrupted_:
+    if model.interrupted_:
         raise LasoError("the training was interrupted")
-    measured: Row = {"epochs": made.n_iter_, "train_s": train_s, "cpu_s": cpu_s}
+    measured: Row = {"epochs": model.n_iter_, "train_s": train_s, "cpu_s": cpu_s}
     measured |= {"peak_mb": peak_mb(), "model_bytes": size}
     if "dev" in job:
-        measured["held_out"] = [100 * score for score in made.scores_]
+        measured["held_out"] = [100 * score for score in model.scores_]
     if "test" in job:
-        measured |= experiment.tested(made, Path(job["test"]))
+        measured |= experiment.evaluate(model, Path(job["test"]))
     return measured
 
 
 def parameters(settings: Settings) -> dict[str, Any]:
-    """What plain settings are to an estimator: update and strategy as objects, a beam's width.
+    """Return the parameters of an estimator for settings in JSON.
 
-    ``how`` is for experiments with estimators of several kinds.
+    Update, strategy and weighting become objects. ``how`` is kept for experiments with several
+    kinds of estimators.
     """
     import laso
 
