@@ -21,6 +21,7 @@ from laso.engine.layout import STEPS
 from laso.engine.machine import Machine, new_table
 from laso.engine.native import PLAIN as PLAIN_VARIANT
 from laso.engine.native import CompileError, cache, compiled, fingerprint, on_compile
+from laso.engine.native.bounds import located
 from laso.engine.options import options_for
 from laso.engine.problem import REQUIRED, CompiledProblem
 from laso.errors import LasoError
@@ -541,7 +542,7 @@ def test_mistakes_are_explained_without_the_shortcut(problem, tmp_path, monkeypa
             decode_with(type(problem.__name__, (problem,), {}))
 
 
-class Catches(Segmenting):
+class Raises(Segmenting):
     @staticmethod
     def labels(x, width):
         """Comparisons of numbers, and a text in a message, are allowed."""
@@ -551,7 +552,7 @@ class Catches(Segmenting):
 
 
 def test_what_can_be_compiled_is_not_refused():
-    decode_with(Catches)
+    assert limits_of(Raises) == 3  # all methods are checked before the first is compiled
 
 
 # Arrays.
@@ -586,6 +587,9 @@ class GoodTooFar(Segmenting):
         return y[state[0] + 100] == label  # gold
 
 
+SMALL = corpus_of([[[0]], [[1], [2], [1]]], [[0], [0, 1, 0]], [0])
+
+
 @pytest.mark.parametrize(
     ("problem", "method", "line"),
     [
@@ -595,19 +599,27 @@ class GoodTooFar(Segmenting):
         (GoodTooFar, "is_good", "gold"),
     ],
 )
-def test_an_index_out_of_bounds_is_located(problem, method, line, monkeypatch):
-    monkeypatch.setenv("LASO_BOUNDS_CHECK", "1")
-    machine = Machine(problem, options_for(problem, beam(4), perceptron()))
-    corpus = corpus_of([[[0]], [[1], [2], [1]]], [[0], [0, 1, 0]], [0])
-    table, order = new_table(2), np.array([1])
-    with pytest.raises(IndexError) as caught:
-        machine.learn(corpus, order, table, machine.new_run(corpus, order, table))
-    assert isinstance(caught.value, LasoError)
-    first, place, advice = str(caught.value).split("\n")
+def test_an_index_out_of_bounds_is_located(problem, method, line):
+    arguments = SMALL, np.array([1]), new_table(2)
+    error = located(problem, IndexError("somewhere"), "learn_many", arguments)
+    assert isinstance(error, LasoError)
+    first, place, advice = str(error).split("\n")
     assert first.startswith(f"{problem.__name__}.{method} leaves the bounds of an array at input 1")
     assert "out of bounds" in first
     assert place == f"  {Path(__file__)}:{line_of(line)}"
     assert "limits" in advice
+
+
+def test_only_learning_looks_at_the_outputs():
+    arguments = SMALL, np.array([1]), new_table(2)
+    error = located(GoodTooFar, IndexError("somewhere"), "decode_many", arguments)
+    assert "GoodTooFar leaves the bounds of an array (somewhere), but none" in str(error)
+
+
+def test_compiled_code_that_checks_bounds_names_the_line(monkeypatch):
+    monkeypatch.setenv("LASO_BOUNDS_CHECK", "1")
+    with pytest.raises(IndexError, match=f"(?s)LimitsTooFar.limits .*:{line_of('limits')}\n"):
+        limits_of(LimitsTooFar)
 
 
 # Announcements.

@@ -47,14 +47,16 @@ def by_hand(data):
 
 def test_the_golden_file_is_read_by_hand_and_by_laso():
     header, arrays = by_hand(GOLDEN.read_bytes())
-    assert header["format"] == 1
+    assert header["format"] == 2
     assert header["task"] == "tagging"
-    assert header["labels"] == ["D", "N", "V"]
-    assert json.loads(arrays["values.0"].tobytes())[:3] == ["the", "kettle", "boiled"]
+    labels = header["learned"]["labels"]
+    assert labels == ["D", "N", "V"]
+    assert header["labels"] == len(labels)
+    assert json.loads(arrays["task.values.0"].tobytes())[:3] == ["the", "kettle", "boiled"]
     keys = np.cumsum(arrays["keys"])
     rows = np.repeat(np.arange(len(keys)), arrays["counts"])
     weights = {
-        (int(keys[row]), header["labels"][label]): float(value)
+        (int(keys[row]), labels[label]): float(value)
         for row, label, value in zip(rows, arrays["labels"], arrays["values"], strict=True)
     }
     model = load_model(GOLDEN)
@@ -90,11 +92,12 @@ def test_files_of_older_and_newer_versions(tmp_path):
         path.write_bytes(with_header(GOLDEN.read_bytes(), header))
         return load_model(path)
 
-    assert loaded(lambda header: header.pop("notes")).metadata_ == {}
     assert loaded(lambda header: header.update(colour="red")).predict(X) == Y
-    with pytest.raises(BadModel, match=r"format 2, expected 1 \(a later version"):
-        loaded(lambda header: header.update(format=2))
-    with pytest.raises(BadModel, match="a model for 'singing'"):
+    with pytest.raises(BadModel, match=r"format 3, expected 2 \(a later version"):
+        loaded(lambda header: header.update(format=3))
+    with pytest.raises(BadModel, match="found format 1, expected 2"):
+        loaded(lambda header: header.update(format=1))
+    with pytest.raises(BadModel, match="a model for the task 'singing', which is not built in"):
         loaded(lambda header: header.update(task="singing"))
 
 
@@ -207,7 +210,7 @@ def test_the_document_names_every_key_of_the_header():
     text = (ROOT / "docs/reference/model-file.md").read_text(encoding="utf-8")
     header, tensors = read_file(GOLDEN)
     for name in (*header, *tensors):
-        assert f"`{name}`" in text or name.startswith("values."), name
+        assert f"`{name}`" in text or name.startswith("task.values."), name
 
 
 if __name__ == "__main__":

@@ -64,8 +64,18 @@ from laso.vectors import Linear, linear_kernel, polynomial_kernel, rbf_kernel
 
 if TYPE_CHECKING:
     from laso.engine.costs import cost_of
+    from laso.engine.dataset import make_dataset
     from laso.engine.hashing import mix
-    from laso.engine.layout import MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS
+    from laso.engine.layout import (
+        BLOCKS,
+        FACTORS,
+        MAX_FEATURES,
+        MAX_GROUPS,
+        SAME_LABEL,
+        STATE_SIZE,
+        STEPS,
+        Dataset,
+    )
     from laso.engine.problem import CompiledProblem
     from laso.estimators import (
         CRF,
@@ -77,11 +87,14 @@ if TYPE_CHECKING:
         average_models,
         load_model,
     )
+    from laso.tasks.arrays import ArrayTask
     from laso.tasks.base import Step, Task
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "ArrayTask",
+    "BLOCKS",
     "BadData",
     "BadFeature",
     "BadModel",
@@ -91,6 +104,8 @@ __all__ = [
     "Checkpoint",
     "Chunker",
     "CompiledProblem",
+    "Dataset",
+    "FACTORS",
     "JointTagger",
     "LasoError",
     "Linear",
@@ -101,6 +116,7 @@ __all__ = [
     "Node",
     "Problem",
     "Progress",
+    "SAME_LABEL",
     "STATE_SIZE",
     "STEPS",
     "SearchEstimator",
@@ -131,6 +147,7 @@ __all__ = [
     "linear_kernel",
     "load_model",
     "loss_proportional",
+    "make_dataset",
     "max_violation",
     "mix",
     "only_good",
@@ -154,7 +171,17 @@ __all__ = [
 _LATER = {
     "laso.engine.costs": ("cost_of",),
     "laso.engine.hashing": ("mix",),
-    "laso.engine.layout": ("MAX_FEATURES", "MAX_GROUPS", "STATE_SIZE", "STEPS"),
+    "laso.engine.dataset": ("make_dataset",),
+    "laso.engine.layout": (
+        "BLOCKS",
+        "Dataset",
+        "FACTORS",
+        "MAX_FEATURES",
+        "MAX_GROUPS",
+        "SAME_LABEL",
+        "STATE_SIZE",
+        "STEPS",
+    ),
     "laso.engine.problem": ("CompiledProblem",),
     "laso.estimators": (
         "CRF",
@@ -167,6 +194,7 @@ _LATER = {
         "average_models",
         "load_model",
     ),
+    "laso.tasks.arrays": ("ArrayTask",),
     "laso.tasks.base": ("Step", "Task"),
 }
 

@@ -32,7 +32,7 @@ from laso.errors import BadModel, LasoError
 from laso.features.templates import Template
 from laso.values import parse, unparse
 
-FORMAT = 1
+FORMAT = 2
 LARGEST_HEADER = 100_000_000
 LARGEST_TABLE = 1 << 36
 LEVEL = 2  # 6 takes twice the time to save, for files 2 % smaller

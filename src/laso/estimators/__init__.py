@@ -12,6 +12,7 @@ in _.
 """
 
 import os
+from typing import overload
 
 from laso.estimators import serialization
 from laso.estimators.averaging import average_models
@@ -21,7 +22,9 @@ from laso.estimators.joint import JointTagger
 from laso.estimators.learning import Checkpoint, Size
 from laso.estimators.search import SearchEstimator
 from laso.estimators.tagger import Tagger
+from laso.problem import Problem
 from laso.tasks.base import Task
+from laso.training import Model
 
 __all__ = [
     "CRF",
@@ -36,7 +39,13 @@ __all__ = [
 ]
 
 
-def load_model(path: str | os.PathLike[str], *, task: Task | None = None) -> SearchEstimator:
+@overload
+def load_model(path: str | os.PathLike[str], *, problem: Problem) -> Model: ...
+@overload
+def load_model(path: str | os.PathLike[str], *, task: Task | None = None) -> SearchEstimator: ...
+def load_model(
+    path: str | os.PathLike[str], *, task: Task | None = None, problem: Problem | None = None
+) -> SearchEstimator | Model:
     """Return the model of a file, whatever its task; any other file raises ``BadModel``.
 
     Parameters
@@ -45,5 +54,9 @@ def load_model(path: str | os.PathLike[str], *, task: Task | None = None) -> Sea
         A file that ``save`` has written.
     task : Task, default=None
         The task, for a model of a task of your own: a file never names code to import.
+    problem : Problem, default=None
+        The problem, for a ``Model`` that ``laso.fit`` has learned in the reference engine.
     """
+    if problem is not None:
+        return Model.load(path, problem=problem)
     return serialization.load(path, task)

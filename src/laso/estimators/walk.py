@@ -85,7 +85,15 @@ class Walk(Reference):
         return scores
 
     def feature_name(self, key: int, items: Array) -> str:
-        """The name of a feature, or its key as a number."""
+        """The name of a feature; the numbers that its key was mixed from if the task has none."""
         numbers = numbers_of(key, self.origins)
         name = self.task.describe_feature(numbers, items)
-        return f"#{key & (1 << 64) - 1:016x}" if name is None else name
+        if name is None:
+            name = ", ".join(map(_shown, numbers))
+            return name if len(numbers) == 1 else f"mix({name})"
+        return name
+
+
+def _shown(number: int) -> str:
+    """A number that was mixed into a key; a large one is a key itself."""
+    return str(number) if abs(number) < 1 << 31 else f"#{number & (1 << 64) - 1:016x}"

@@ -2,17 +2,7 @@
 
 from pathlib import Path
 
-from laso import (
-    MAX_FEATURES,
-    MAX_GROUPS,
-    STATE_SIZE,
-    STEPS,
-    CompiledProblem,
-    SearchEstimator,
-    Step,
-    Task,
-    mix,
-)
+from laso import MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS, CompiledProblem, Step, Task, mix
 
 LONGEST = 12  # letters of a word
 
@@ -27,7 +17,7 @@ class Words(CompiledProblem):
 
     @staticmethod
     def limits(x, out):
-        out[STATE_SIZE], out[MAX_GROUPS], out[MAX_FEATURES] = 2, LONGEST, 5
+        out[STATE_SIZE], out[MAX_GROUPS], out[MAX_FEATURES] = 2, LONGEST, 4
         out[STEPS] = x.items.shape[0]
 
     @staticmethod
@@ -49,12 +39,9 @@ class Words(CompiledProblem):
             word = mix(word, items[i, 0])
         for i in range(state[1], start):
             before = mix(before, items[i, 0])
-        keys[0] = word
-        keys[1] = mix(word, before)
-        keys[2] = mix(2, group)
-        keys[3] = mix(mix(3, items[start, 0]), items[end - 1, 0])
-        keys[4] = mix(mix(4, items[end - 1, 0]), items[end, 0] if end < items.shape[0] else -2)
-        return 5
+        keys[0], keys[1], keys[2] = word, mix(word, before), mix(2, group)
+        keys[3] = mix(mix(3, items[end - 1, 0]), items[end, 0] if end < items.shape[0] else -2)
+        return 4
 
     @staticmethod
     def apply(x, state, group, label, new):
@@ -69,7 +56,7 @@ class Words(CompiledProblem):
         return y[state[0]] == group
 
     @staticmethod
-    def key(x, state, group, label):  # words that end at one place compete
+    def key(x, state, group, label):  # words that end at the same letter compete
         return state[0] + group
 
     @staticmethod
@@ -80,24 +67,22 @@ class Words(CompiledProblem):
 class Segmentation(Task):
     """x: letters without spaces; y: the words."""
 
-    name = "segmentation"
-    problem = Words
-    labels = ("word",)
+    name, problem, labels = "segmentation", Words, ("word",)
 
     def items(self, x):
         return list(x)
 
-    def gold(self, x, y):
-        return [length for word in y for length in [len(word)] + [0] * (len(word) - 1)]
+    def gold(self, x, y):  # at the first letter of each word its length
+        return [n for word in y for n in [len(word), *[0] * (len(word) - 1)]]
 
     def decode(self, x, steps):
-        ends = [sum(length for length, _ in steps[: i + 1]) for i in range(len(steps))]
-        return [x[end - length : end] for (length, _), end in zip(steps, ends, strict=True)]
+        rest = iter(x)
+        return ["".join(next(rest) for _ in range(length)) for length, _ in steps]
 
     def describe(self, group, label):
         return Step("word", group)
 
-    def read_file(self, path, *, labelled):  # for the command line: a line of words a line
+    def read_file(self, path, *, labelled):  # for the command line: lines of words
         lines = [line.split() for line in Path(path).read_text(encoding="utf-8").splitlines()]
         return ["".join(words) for words in lines], lines
 
@@ -105,6 +90,8 @@ class Segmentation(Task):
 LINES = ["the cat sat on a mat", "a dog sat on the cat", "the mat is on the dog"]
 
 if __name__ == "__main__":
+    from laso import SearchEstimator
+
     X = [line.replace(" ", "") for line in LINES]
-    model = SearchEstimator(Segmentation(), queue=5).fit(X, [line.split() for line in LINES])
+    model = SearchEstimator(Segmentation()).fit(X, [line.split() for line in LINES])
     print(model.predict(["thedogisonamat"]))

@@ -332,10 +332,6 @@ class Task:
     def add_names(self, other: Task) -> None:
         """Take over the names of features that another task of the same data knows."""
 
-    def get_params(self) -> dict[str, Any]:
-        """Return the parameters: what ``__init__`` stored."""
-        return {name: value for name, value in vars(self).items() if not name.endswith("_")}
-
     def new(self) -> Self:
         """Return a copy that has learned nothing: without the attributes that end in ``_``."""
         made = copy(self)

@@ -76,12 +76,11 @@ class Kernels:
             try:
                 jit.check_version()
                 _announce(self.problem, name)
-                found = jit.object_code(engine.entries[name], arguments)
-            except (load.Unsupported, *jit.ERRORS):
+                found = jit.object_code(engine.entries[name], arguments, check=engine.check)
+            except (load.Unsupported, CompileError, *jit.ERRORS):
                 raise
             except Exception as error:  # a version of Numba whose inner parts differ
                 raise load.Unsupported(f"Numba made no object code: {error!r}") from error
-            engine.check_returns()
         try:
             cache.save(file, *found)
         except OSError as error:

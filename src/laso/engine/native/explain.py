@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numba
-import numpy as np
 
 from laso.engine import layout
 from laso.engine.native.checks import (
@@ -19,7 +18,7 @@ from laso.engine.native.checks import (
     place_of,
     place_of_global,
 )
-from laso.engine.native.jit import ERRORS, Engine, check_return
+from laso.engine.native.jit import ERRORS, Engine, check_return, signatures
 from laso.engine.native.sources import PLAIN, fingerprint
 from laso.engine.problem import CompiledProblem
 
@@ -49,14 +48,14 @@ def mistake_in(problem: type[CompiledProblem]) -> str | None:
 
 def _mistake(problem: type[CompiledProblem], engine: Engine) -> str | None:
     """Compiles each method by itself; returns what is wrong with the first that cannot be."""
-    for name, types_of in _signatures().items():
-        helper = engine.helpers[name]
+    for name, types_of in signatures().items():
+        method = engine.helpers[name]
         try:
-            helper.compile(types_of)
+            method.compile(types_of)
         except ERRORS as own:
-            return f"{problem.__name__}.{name} cannot be compiled: {_details(own, helper.py_func)}"
+            return f"{problem.__name__}.{name} cannot be compiled: {_details(own, method.py_func)}"
         try:
-            check_return(problem, name, helper, helper.overloads[types_of].signature.return_type)
+            check_return(problem, name, method, method.overloads[types_of].signature.return_type)
         except CompileError as own:
             return str(own)
     return None
@@ -129,33 +128,3 @@ def _reason(error: Exception) -> str:
     reason = re.sub(r"No implementation .* found for signature: >>> ", "wrong types: ", reason)
     reason = re.sub(r"Literal\[\w+\]\((.*?)\)", r"\1", reason)
     return re.sub(r"of type (\w+)\(array.*\)", r"of \1", reason)
-
-
-def _signatures() -> dict[str, Any]:
-    """Returns the Numba types with which the engine calls each method."""
-    of = numba.typeof
-    ints = np.zeros(1, np.int32)
-    longs = np.zeros(1, np.int64)
-    x = of(layout.Input(np.zeros((1, 1), np.int32), longs, np.zeros(1, np.float32), longs))
-    out = of(layout.Out(longs, np.zeros(1)))
-    state, y, i, flag = of(ints), of(ints), numba.int64, numba.boolean
-    group = numba.int32
-    step = (x, state, group, i)
-    return {
-        "limits": (x, of(longs)),
-        "initial": (x, state),
-        "groups": (x, state, of(ints)),
-        "labels": (x, i),
-        "factors": (x, state, group, i),
-        "block": (x, state, group),
-        "sub_block": (x, i, i),
-        "block_features": (x, i, out),
-        "features": (x, state, group, out),
-        "allowed": step,
-        "apply": (*step, state),
-        "is_goal": (x, state),
-        "is_good": (x, y, state, group, i),
-        "loss": (x, y, state, group, i, flag, flag),
-        "key": step,
-        "signature": step,
-    }

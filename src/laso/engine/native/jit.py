@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 from numba import types as of
 from numba._dynfunc import make_function
 from numba.core import compiler, event
@@ -72,7 +73,7 @@ class Engine:
         # Kernels allocate nothing, so they do without reference counts, which take the most time.
         options["_nrt"] = False
         package = variant.package
-        own_modules = {module.__name__ for module in package.MODULES}
+        owners = {module.__name__ for module in package.MODULES}
         space: dict[str, Any] = {}
         for module in package.MODULES:
             space |= layout.plain(vars(module))
@@ -86,7 +87,7 @@ class Engine:
             for name, function in list(space.items()):
                 if name in NAMES:
                     continue
-                if inspect.isfunction(function) and function.__module__ in own_modules:
+                if inspect.isfunction(function) and function.__module__ in owners:
                     own = types.FunctionType(function.__code__, space, name)
                     # All code that Numba loads shares one table of symbols.
                     own.__qualname__ = f"{name}_{fingerprint}"
@@ -98,14 +99,15 @@ class Engine:
                     else:
                         space[name] = numba.njit(own, inline="always", **options)
         self.problem = problem
+        self._checked = False
         self.entries = {name: space[name] for name in variant.entry_points}
         self.helpers = {name: space[name] for name in NAMES}
 
     def prepare(
         self, name: str, arguments: tuple[Any, ...], announce: Callable[[], object]
     ) -> None:
-        """Loads an entry point from Numba's cache, or announces and compiles it."""
-        entry, check_returns = self.entries[name], self.check_returns
+        """Loads an entry point from Numba's cache, or checks the problem and compiles it."""
+        entry, check = self.entries[name], self.check
         if numba.config.DISABLE_JIT:
             return
 
@@ -113,20 +115,58 @@ class Engine:
             def on_start(self, happening: Any) -> None:
                 if happening.data["dispatcher"] is entry:
                     announce()
+                    check()
 
             def on_end(self, happening: Any) -> None:
-                if happening.data["dispatcher"] is entry and not happening.is_failed:
-                    check_returns()  # before Numba puts it into its cache
+                pass
 
         with event.install_listener("numba:compile", Compiling()):
             entry.compile(tuple(numba.typeof(argument) for argument in arguments))
-        self.check_returns()
 
-    def check_returns(self) -> None:
-        """Raises CompileError for a method, compiled by now, that returns a wrong type."""
-        for name, helper in self.helpers.items():
-            for compiled in getattr(helper, "overloads", {}).values():
-                check_return(self.problem, name, helper, compiled.signature.return_type)
+    def check(self) -> None:
+        """Compiles the problem's methods one by one, and checks the types that they return.
+
+        So mistakes are found before the engine is compiled, which takes much longer. The engine
+        uses the methods as compiled here, wherever it calls them with the same types.
+        """
+        if not self._checked:
+            for name, types_of in signatures().items():
+                method = self.helpers[name]
+                method.compile(types_of)
+                result = method.overloads[types_of].signature.return_type
+                check_return(self.problem, name, method, result)
+            self._checked = True
+
+
+def signatures() -> dict[str, Any]:
+    """Returns the Numba types with which the engine calls each method."""
+    ints = np.zeros(1, np.int32)
+    longs = np.zeros(1, np.int64)
+    x = numba.typeof(
+        layout.Input(np.zeros((1, 1), np.int32), longs, np.zeros(1, np.float32), longs)
+    )
+    out = numba.typeof(layout.Out(longs, np.zeros(1)))
+    state, y, i, flag = numba.typeof(ints), numba.typeof(ints), numba.int64, numba.boolean
+    group = numba.int32
+    step = (x, state, group, i)
+    return {
+        "limits": (x, numba.typeof(longs)),
+        "initial": (x, state),
+        "groups": (x, state, numba.typeof(ints)),
+        "labels": (x, i),
+        "factors": (x, state, group, i),
+        "block": (x, state, group),
+        "sub_block": (x, i, i),
+        "block_features": (x, i, out),
+        "features": (x, state, group, out),
+        "allowed": step,
+        "apply": (*step, state),
+        "is_goal": (x, state),
+        "is_good": (x, y, state, group, i),
+        "loss": (x, y, state, group, i, flag, flag),
+        "key": step,
+        "signature": step,
+    }
 
 
 def _is_integer(kind: Any) -> bool:
@@ -212,14 +252,11 @@ def _jitted(function: Any, options: dict[str, Any], made: dict[Any, Any], mark: 
     return made[function]
 
 
-def object_code(entry: Any, arguments: tuple[Any, ...]) -> tuple[str, bytes]:
-    """Compiles an entry point for arguments of these types; returns its symbol and object code."""
-    kinds = tuple(numba.typeof(argument) for argument in arguments)
+def _taken(kinds: tuple[Any, ...]) -> Any:
+    """Returns a function for compiled code: the arguments, from the numbers that describe them."""
 
     @intrinsic  # type: ignore[untyped-decorator]
     def taken(_: Any, numbers: Any) -> Any:
-        """The arguments, from the numbers that describe them."""
-
         def lower(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             index = itertools.count(calls.FIRST)
 
@@ -247,35 +284,53 @@ def object_code(entry: Any, arguments: tuple[Any, ...]) -> tuple[str, bytes]:
 
         return of.Tuple(kinds)(numbers), lower
 
-    @intrinsic  # type: ignore[untyped-decorator]
-    def give(_: Any, numbers: Any, results: Any) -> Any:
-        """Write integers, or nothing, where the caller finds them."""
-        parts = () if results == of.none else tuple(results)
+    return taken
 
-        def lower(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            found = [context.get_constant(of.int64, len(parts))]
-            for i, part in enumerate(parts):
-                value = builder.extract_value(values[1], i)
-                found.append(context.cast(builder, value, part, of.int64))
-            for i, value in enumerate(found):
-                builder.store(value, builder.gep(values[0], [context.get_constant(of.intp, i)]))
-            return context.get_dummy_value()
 
-        return of.none(numbers, results), lower
+@intrinsic  # type: ignore[untyped-decorator]
+def _give(_: Any, numbers: Any, results: Any) -> Any:
+    """Writes the results, integers or nothing, where the caller finds them."""
+    parts = () if results == of.none else tuple(results)
 
+    def lower(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        found = [context.get_constant(of.int64, len(parts))]
+        for i, part in enumerate(parts):
+            value = builder.extract_value(values[1], i)
+            found.append(context.cast(builder, value, part, of.int64))
+        for i, value in enumerate(found):
+            builder.store(value, builder.gep(values[0], [context.get_constant(of.intp, i)]))
+        return context.get_dummy_value()
+
+    return of.none(numbers, results), lower
+
+
+def _start(entry: Any, kinds: tuple[Any, ...]) -> Any:
+    """Returns a function of one pointer that calls an entry point: see ``calls``."""
     # Spelt out, since Numba inlines no call with a starred argument.
     names = "".join(f"a{i}, " for i in range(len(kinds)))
-    space = {"taken": taken, "entry": entry, "give": give}
+    space = {"taken": _taken(kinds), "entry": entry, "give": _give}
     exec(f"def start(numbers):\n ({names}) = taken(numbers)\n give(numbers, entry({names}))", space)
+    return space["start"]
+
+
+def object_code(
+    entry: Any, arguments: tuple[Any, ...], *, check: Callable[[], object] = lambda: None
+) -> tuple[str, bytes]:
+    """Compiles an entry point for arguments of these types; returns its symbol and object code.
+
+    ``check`` is called first, and what it compiles can become part of the entry point.
+    """
+    start = _start(entry, tuple(numba.typeof(argument) for argument in arguments))
     flags = compiler.Flags()
     flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
     flags.error_model = "numpy"
     with global_compiler_lock:
         with _only_linked():
+            check()
             made = compiler.compile_extra(
                 cpu_target.typing_context,
                 cpu_target.target_context,
-                space["start"],
+                start,
                 args=(of.CPointer(of.int64),),
                 return_type=of.none,
                 flags=flags,
@@ -291,17 +346,17 @@ def object_code(entry: Any, arguments: tuple[Any, ...]) -> tuple[str, bytes]:
 
 @contextlib.contextmanager
 def _only_linked() -> Iterator[None]:
-    """Meanwhile Numba neither optimises functions as a whole nor makes machine code of them.
+    """Keeps Numba from optimising functions one by one and from making machine code of them.
 
-    All of them become part of one, which is optimised when it is complete. To do so with each part
-    before takes as long again, and what comes out is slower.
+    All of them become part of one, which is optimised when it is complete. Optimising each part
+    before takes as long again, and the result is slower.
     """
 
     def finished(library: Any) -> None:
         library._finalized = True
 
     def handle(library: Any, function: Any, environment: Any) -> Any:
-        """What Numba knows a function by; it cannot be called."""
+        """Returns the object by which Numba knows a function; it cannot be called."""
         name = function.qualname
         return make_function(function.lookup_module(), name, "", 0, environment, (library,))
 
