@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from laso import adagrad, beam, bounded_best_first, exact, fit, perceptron, standard
+from laso import adagrad, beam, bounded_best_first, depth, exact, fit, perceptron, standard
 from laso.engine.choose import engine_for
 from laso.engine.dataset import make_dataset
 from laso.engine.layout import (
@@ -156,7 +156,7 @@ class Faulty(CompiledProblem):
 class Unkeyed(Faulty):
     """The same where rounds are depths."""
 
-    key = CompiledProblem.key
+    key = staticmethod(CompiledProblem.key)
 
 
 class Factored(Faulty):
@@ -196,7 +196,7 @@ def decode(problem: type[CompiledProblem], fault: int, **settings: Any) -> Any:
 by_key = beam(8, key=own_key)
 CALLS: dict[str, Any] = {
     "decode": lambda fault: decode(Faulty, fault, queue=by_key),
-    "decode by depth": lambda fault: decode(Faulty, fault, queue=beam(40)),
+    "decode by depth": lambda fault: decode(Faulty, fault, queue=beam(40, key=depth)),
     "decode ranked": lambda fault: decode(Faulty, fault, queue=bounded_best_first(99)),
     "learn": lambda fault: call(Faulty, fault, queue=by_key),
     # The bad path leaps over the item; only the good siblings of its end come there.

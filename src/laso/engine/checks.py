@@ -8,6 +8,7 @@ of this library are tested instead. ``LASO_CHECK=0`` turns the checks off.
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 import time
@@ -25,7 +26,7 @@ from laso.engine.problem import CompiledProblem
 from laso.engine.trial import Trial
 from laso.errors import BadProblem
 
-SECONDS = 0.5  # for the first inputs of a problem, together
+SECONDS = 0.25  # of processor time for the first inputs of a problem; as much again for learning
 # The limit that bounds an array, by the name of the array.
 ROOM = {
     "out.keys": at.MAX_FEATURES,
@@ -118,8 +119,9 @@ def check_problem(
     check_methods(problem)
     inputs = _chosen(dataset, order)
     most = np.ones(len(at.Limit), np.int64)
-    for i in inputs:
-        deadline = time.perf_counter() + SECONDS / len(inputs)
+    start = time.thread_time()
+    for n, i in enumerate(inputs, 1):
+        deadline = start + SECONDS * n / len(inputs)
         trial = Trial(problem, dataset, i, n_labels, learning=learning)
         try:
             trial.run(deadline)
@@ -164,6 +166,7 @@ def _raise(trial: Trial, error: Exception) -> NoReturn:
     raise error
 
 
+@functools.cache
 def _mistake(problem: type[CompiledProblem]) -> str | None:
     from laso.engine.native.explain import mistake_in  # imports Numba
 

@@ -18,6 +18,7 @@ from laso.engine.problem import NAMES, CompiledProblem, is_factored
 from laso.errors import BadProblem
 
 PATHS = 3  # of each input
+GOLD_PATHS = 2  # when learning: the gold path, and one that leaves it
 OPERATORS = 24  # of a state, if it has more
 DRAWN = 4096  # operators of a state to choose these from
 CHAIN = 10_000  # more factors or sub-blocks than these have no end
@@ -80,10 +81,10 @@ class Trial:
         self.known_blocks: set[int] = set()
 
     def run(self, deadline: float) -> None:
-        """Follow some paths to their ends, the gold path first, until a time on the clock."""
+        """Follow some paths, the gold path first, until the thread's clock shows ``deadline``."""
         self._promise()
         self.labels = self._count("labels", self.n_labels, self.x, self.n_labels)
-        for path in range(PATHS):
+        for path in range(GOLD_PATHS if self.learning else PATHS):
             self.follow(deadline, gold=self.learning and path == 0)
 
     def follow(self, deadline: float, *, gold: bool) -> None:
@@ -93,7 +94,7 @@ class Trial:
             successors = []
             for successor in self.successors(here):
                 successors.append(successor)
-                if time.perf_counter() > deadline:
+                if time.thread_time() > deadline:
                     return
             good = [successor for successor in successors if successor.good]
             choices = good if gold else successors
