@@ -113,7 +113,7 @@ def test_chunks_are_learned(fitted):
     for chunk in (c for s in TRAIN for c in spans(s)):
         longest[chunk.type] = max(longest.get(chunk.type, 1), chunk.end - chunk.start)
     assert fitted.task_.state_["longest"] == longest
-    assert fitted.task_.state_["limit"] == max(longest.values())
+    assert fitted.task_.state_["max_chunk_length"] == max(longest.values())
     assert sorted(fitted.classes_) == sorted({"O"} | {c.type for s in TRAIN for c in spans(s)})
 
 
@@ -261,7 +261,7 @@ def test_going_on_is_identical(fitted):
 
 def test_passes_one_by_one():
     labels = sorted({c.type for s in TRAIN for c in spans(s)} | {"O"})
-    chunker = small(limit=12).partial_fit(TRAIN[:50], classes=labels)
+    chunker = small(max_chunk_length=12).partial_fit(TRAIN[:50], classes=labels)
     chunker.partial_fit(TRAIN[50:])
     assert chunker.n_iter_ == 2
     assert chunker.score(TEST) > 0.6
@@ -275,7 +275,9 @@ def test_chunks_may_be_as_long_as_any_of_their_label():
     chunker.partial_fit(X, [long])
     assert chunker.task_.state_["longest"] == {"a": 3, "b": 1, "O": 1}
     assert (chunker.task_.encoder_.limit, chunker.task_.encoder_.limits) == (3, [1, 3, 1])
-    with pytest.raises(BadData, match="found a chunk of 2 words, expected at most limit=1"):
+    with pytest.raises(
+        BadData, match="found a chunk of 2 words, expected at most max_chunk_length=1"
+    ):
         chunker.resume(X, [["B-b", "I-b", "O"]], epochs=9)
     partly = chunker.partial_fit(X, [["B-b", None, "O"]])
     assert (partly.task_.state_["longest"], partly.task_.encoder_.limits) == ({}, [1, 3, 3])
@@ -322,15 +324,17 @@ def test_a_model_is_the_same_after_save_and_load(fitted, tmp_path, training):
     if training:
         further = again.resume(TRAIN, epochs=4)
         assert np.array_equal(further.weights_.v, small(epochs=4).fit(TRAIN).weights_.v)
-    with pytest.raises(BadModel, match="found a model for 'chunking', expected 'tagging'"):
+    with pytest.raises(
+        BadModel, match=r"found a model for 'chunking' \(Chunker\), expected Tagger"
+    ):
         Tagger.load(path)
 
 
 @pytest.mark.parametrize(
     "facts",
     [
-        {"limit": 0},
-        {"limit": "7"},
+        {"max_chunk_length": 0},
+        {"max_chunk_length": "7"},
         {"scheme": "BILOU"},
         {"longest": [3]},
         {"longest": {"NP": 0}},
@@ -342,7 +346,9 @@ def test_a_model_with_impossible_facts_is_refused(fitted, tmp_path, facts):
     broken = pickle.loads(pickle.dumps(fitted))
     broken.task_.state_ |= facts
     broken.save(tmp_path / "broken.laso")
-    with pytest.raises(BadModel, match=r"found the (limit .* and the scheme|longest chunks)"):
+    with pytest.raises(
+        BadModel, match=r"found the (longest chunk .* and the scheme|longest chunks)"
+    ):
         Chunker.load(tmp_path / "broken.laso")
 
 
@@ -358,8 +364,16 @@ def test_a_fitted_chunker_can_be_pickled_and_cloned(fitted):
     ("given", "error", "message"),
     [
         ({"scheme": "BILOU"}, ValueError, "scheme must be None or one of BIO, IOB1, IOBES"),
-        ({"limit": 0}, ValueError, "limit must be None or from 1 up, found 0"),
-        ({"limit": 1}, BadData, "found a chunk of .* words, expected at most limit=1"),
+        (
+            {"max_chunk_length": 0},
+            ValueError,
+            "max_chunk_length must be None or from 1 up, found 0",
+        ),
+        (
+            {"max_chunk_length": 1},
+            BadData,
+            "found a chunk of .* words, expected at most max_chunk_length=1",
+        ),
         ({"resources": "names"}, ValueError, "resources must be a list of names or paths"),
         ({"resources": ["names"]}, ValueError, "are for the features paper and rich only"),
         ({"features": ["w[0]"]}, BadTemplate, "expected a place in the chunk"),
@@ -378,7 +392,7 @@ def test_data_are_checked_by_fit(fitted):
         small().fit([[{"a": 1}]], [["O"]])
     with pytest.raises(BadData, match="found no labels"):
         small().fit([["a"]])
-    chunker = small(limit=9).partial_fit(TRAIN[:50])
+    chunker = small(max_chunk_length=9).partial_fit(TRAIN[:50])
     with pytest.raises(BadData, match="sentence 1, token 2: found the chunk type 'new'"):
         chunker.resume([[("a", "NN"), ("b", "NN")]], [["O", "B-new"]], epochs=9)
     with pytest.raises(BadData, match="found 1 columns, expected 2"):

@@ -116,7 +116,7 @@ def test_the_more_probable_the_label_the_more_often_it_is_right(field):
 
 def test_threads_change_nothing(field):
     four = clone(field).set_params(threads=4)
-    for name in ("weights_", "encoder_", "classes_"):
+    for name in ("weights_", "task_", "classes_"):
         setattr(four, name, getattr(field, name))
     sentences = TRAIN + TEST
     assert four.predict(sentences) == field.predict(sentences)

@@ -567,7 +567,7 @@ def test_ctrl_c_ends_the_processes_and_keeps_what_is_finished(tmp_path, log):
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert errors.startswith("interrupted: what is finished is kept")
+    assert errors.startswith("interrupted: finished results are saved")
     assert "FAILED" not in errors
     assert [one["seed"] for one in load(tmp_path / "results" / "fake.json")] == [0]
 

@@ -185,7 +185,7 @@ def test_the_commands(laso, tmp_path, monkeypatch):
     assert (shown.code, shown.err) == (0, "")
     assert "Tagger (tagging)" in shown.out
     result = json.loads(laso("inspect", "train.laso", "train.txt", "--json").out)
-    assert result["notes"]["data"]["files"] == ["train.txt"]
+    assert result["metadata"]["data"]["files"] == ["train.txt"]
     assert "<table>" in laso("inspect", "train.laso", "--html").out
     assert laso("inspect", "train.laso", "--html", "--json").code == 2
     text = "The DT\nkettle NN\nboiled VBD\n"

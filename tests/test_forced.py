@@ -65,7 +65,7 @@ def test_forced_answers_keep_constraints_or_are_none():
     ("given", "message"),
     [
         ({"known": [["B-NP"]]}, "1 known labels for 2 tokens"),
-        ({"known": [["what", None]]}, "found 'what' as known, which learning has not seen"),
+        ({"known": [["what", None]]}, "found 'what' as known, which training has not seen"),
         ({"known": [[("B-NP", 1, 3)]]}, "from 1 to 3, expected a span of 2 tokens"),
         ({"known": [[("B-NP", 0, 2)]]}, "from 0 to 2 as known, expected at most 1 long"),
         ({"banned": [[["O"]]]}, "banned labels for 1 tokens, expected 2"),

@@ -140,11 +140,11 @@ def test_only_labels_seen_together_are_given_together(layers, tmp_path):
 
 def test_labels_seen_together_later_may_be_given_together_from_then_on():
     model = tagger(pairs="observed").partial_fit([[("a", "x", "O"), ("b", "y", "B-k")]])
-    assert model.task_.state_["between"] == {"pos": {"chunk": {"x": ["O"], "y": ["B-k"]}}}
+    assert model.task_.state_["pairs"] == {"pos": {"chunk": {"x": ["O"], "y": ["B-k"]}}}
     with pytest.raises(BadData, match=r"token 1: found .* which the constraints forbid"):
         model.resume([[("a", "x", "B-k")]], epochs=9)
     model.partial_fit([[("a", "x", "B-k")]])
-    assert model.task_.state_["between"] == {"pos": {"chunk": {"x": ["B-k", "O"], "y": ["B-k"]}}}
+    assert model.task_.state_["pairs"] == {"pos": {"chunk": {"x": ["B-k", "O"], "y": ["B-k"]}}}
     for _ in range(9):
         model.partial_fit([[("a", "x", "B-k")]])
     assert model.predict([["a"]]) == [[("x", "B-k")]]
@@ -233,7 +233,7 @@ def test_files_in_and_out(tmp_path):
 
 def test_a_saved_model_is_the_same_and_can_go_on(tmp_path):
     data = corpus(30)
-    given = {"constraints": {"chunk": "BIO"}, "between": {"chunk": {"pos": {"nonesuch": ["RB"]}}}}
+    given = {"constraints": {"chunk": "BIO"}, "pairs": {"chunk": {"pos": {"nonesuch": ["RB"]}}}}
     model = tagger(epochs=2, **given).fit(data)
     model.save(tmp_path / "model", training=True)
     same = JointTagger.load(tmp_path / "model")
@@ -263,8 +263,8 @@ def test_it_learns_bit_by_bit_when_all_labels_are_told():
         ({"layers": "pos"}, "layers must be two or more names"),
         ({"layers": ["pos", "label"]}, "layers must be two or more names"),
         ({"constraints": {"x": "BIO"}}, "constraints must be"),
-        ({"between": {"pos": {"pos": {}}}}, "between must be"),
-        ({"between": "often"}, "between must be None, 'seen'"),
+        ({"pairs": {"pos": {"pos": {}}}}, "pairs must be"),
+        ({"pairs": "often"}, "pairs must be None, 'observed'"),
         ({"features": SIMPLE, "resources": ["lexicon"]}, "are for the features rich only"),
         ({"queue": exact()}, "no signature|several decisions"),
         ({"columns": ["pos"]}, "for a column and for a layer"),

@@ -79,7 +79,7 @@ def test_labels_never_seen_in_learning(make):
     model = make().fit(SMALL)
     new = [[("a", "DT", "B-NEW"), ("b", "NN", "I-NEW")]]
     assert model.score(new) == 0.0
-    with pytest.raises(BadData, match="which learning has not seen"):
+    with pytest.raises(BadData, match="which training has not seen"):
         model.resume(new, epochs=9)
 
 

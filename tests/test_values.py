@@ -170,7 +170,7 @@ def test_equal_values_have_equal_texts(one, other):
     ("value", "text"),
     [
         (beam(5), "beam(5)"),
-        (beam(5, key=depth), "beam(5)"),
+        (beam(5, key=depth), "beam(5, key=depth)"),
         (beam(5, key=own_key), "beam(5, key=own_key)"),
         (greedy(), "beam(1)"),
         (exact(), "exact()"),

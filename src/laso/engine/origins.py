@@ -29,7 +29,7 @@ def recorded(problem: type[CompiledProblem]) -> tuple[type[CompiledProblem], Ori
             for name, thing in around.items():
                 if thing is mix:
                     new[name] = noting
-                elif isinstance(thing, FunctionType) and "mix" in thing.__globals__:
+                elif isinstance(thing, FunctionType) and _may_mix(thing, around):
                     new[name] = again(thing)
         return FunctionType(
             function.__code__, known[id(around)], function.__name__, function.__defaults__
@@ -37,6 +37,12 @@ def recorded(problem: type[CompiledProblem]) -> tuple[type[CompiledProblem], Ori
 
     functions = {name: staticmethod(again(getattr(problem, name))) for name in NAMES}
     return type(problem.__name__, (problem,), functions), origins
+
+
+def _may_mix(function: FunctionType, around: dict[str, Any]) -> bool:
+    """Return whether a function of these globals may call ``mix``, or one that does."""
+    own = function.__globals__
+    return own is around or any(value is mix for value in own.values())
 
 
 def numbers_of(key: int, origins: Origins) -> list[int]:

@@ -61,6 +61,8 @@ def check_methods(problem: type[CompiledProblem]) -> None:
             raise CompileError(f"{problem.__name__} needs a static method {name}")
     for name in NAMES:
         method = inspect.getattr_static(problem, name)
+        if method is getattr(CompiledProblem, name):  # the default, taken back in a class body
+            continue
         if not isinstance(method, staticmethod):
             raise CompileError(
                 f"{problem.__name__}.{name} is not a static method\n  {place_of(method)}\n"
