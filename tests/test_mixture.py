@@ -86,7 +86,7 @@ def test_the_command(models, tmp_path):
     names = [str(tmp_path / f"{i}.laso") for i in range(3)]
     for name, model in zip(names, models, strict=True):
         model.save(name)
-    done = CliRunner().invoke(app, ["mix", *names, "--model", str(tmp_path / "all.laso")])
+    done = CliRunner().invoke(app, ["average", *names, "--model", str(tmp_path / "all.laso")])
     assert done.exit_code == 0, done.output
     assert "3 models mixed" in done.output
     write_columns(tmp_path / "test.txt", TEST)
