@@ -131,7 +131,8 @@ def drawn(search: Search) -> str:
 
 
 def _size(search: Search) -> tuple[int, int]:
-    return LEFT + ACROSS * len(search["rounds"]), _bottom(search) + 64
+    columns = max(len(search["rounds"]), 4.2)  # the legend needs that much
+    return int(LEFT + ACROSS * columns), _bottom(search) + 64
 
 
 def _bottom(search: Search) -> int:
