@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -118,11 +117,10 @@ def named(case: tuple[str, ...]) -> str:
 
 
 @pytest.fixture
-def fresh(monkeypatch) -> Iterator[None]:
+def fresh(monkeypatch) -> None:
     """Nothing is checked yet; and all methods can be compiled, which takes long to find out."""
     monkeypatch.setattr(checks, "_checked", {})
     monkeypatch.setattr(checks, "_mistake", lambda problem: None)
-    return
 
 
 def check(problem: type[CompiledProblem], dataset: Any = None, *, learning: bool = True) -> Any:

@@ -109,7 +109,7 @@ class BadModel(InputError):
 
 
 class BadProblem(LasoError):
-    """A method of a compiled problem breaks the promise of its ``limits``; the message names it."""
+    """A method of a compiled problem breaks a promise or leaves an array; the message names it."""
 
 
 def quoted(value: Any, *, limit: int = QUOTED) -> str:

@@ -141,7 +141,7 @@ def _chosen(dataset: Dataset, order: Array) -> list[int]:
 
 def _raise(trial: Trial, error: Exception) -> NoReturn:
     """Raise what the user should know of an error: first of all what cannot be compiled."""
-    problem = trial.problem
+    problem: Any = trial.problem
     mistake = _mistake(problem)
     if mistake:
         raise CompileError(mistake) from error
@@ -167,7 +167,8 @@ def _raise(trial: Trial, error: Exception) -> NoReturn:
 
 
 @functools.cache
-def _mistake(problem: type[CompiledProblem]) -> str | None:
+def _mistake(problem: Any) -> str | None:
+    """Return what is wrong with a method that cannot be compiled; None if all of them can."""
     from laso.engine.native.explain import mistake_in  # imports Numba
 
     return mistake_in(problem)
