@@ -1,4 +1,4 @@
-"""The one page that the author of a task reads: what is searched, and what an output is.
+"""The interface of a task, which defines the search problem and the form of its outputs.
 
     class Segmentation(Task):
         name = "segmentation"
@@ -40,14 +40,14 @@ Operator = tuple[int, int]
 
 
 class Step(NamedTuple):
-    """What a step is called, and how many items it is about."""
+    """The name of a step, and the number of items that it covers."""
 
     name: str
     length: int = 1
 
 
 class Ambiguity(NamedTuple):
-    """How many choices partially known outputs leave for each item, and which items are known."""
+    """For partially known outputs: the number of possible labels of each item, and which are known."""
 
     choices: Array
     known: Array
@@ -55,10 +55,10 @@ class Ambiguity(NamedTuple):
 
 
 class Task:
-    """Defines what is searched and what an output is; an estimator does everything else.
+    """Defines a search problem, its inputs and its outputs; an estimator does everything else.
 
-    A task is a subclass that overrides the required part. ``__init__`` stores parameters under
-    their names; what is learned from data ends in ``_``.
+    A task is a subclass that overrides the required methods. ``__init__`` stores parameters under
+    their names; attributes learned from data end in ``_``.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class Task:
         raise NotImplementedError(f"{type(self).__name__} needs a method gold(x, y)")
 
     def decode(self, x: Any, steps: Sequence[Operator]) -> Any:
-        """Return the output that the steps (group, label) of a search make of one input."""
+        """Return the output of one input, given the steps (group, label) of the search."""
         raise NotImplementedError(f"{type(self).__name__} needs a method decode(x, steps)")
 
     # ------------------------------------------------------------------ optional
@@ -106,41 +106,41 @@ class Task:
         return ()
 
     def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> float:
-        """Return how good predicted outputs are, from 0 to 1; by default, how many are right."""
+        """Return a score from 0 to 1; by default, the fraction of correct outputs."""
         pairs = list(zip(gold, predicted, strict=True))
         return sum(bool(a == b) for a, b in pairs) / max(1, len(pairs))
 
     def describe(self, group: int, label: int) -> Step:
-        """Return what a step is called in explanations, and how many items it is about.
+        """Return the name of a step, and the number of items that it covers.
 
-        Forced outputs and confidences name steps so.
+        Explanations, forced outputs and confidences use these names.
         """
         name = self.classes[label]
         return Step(f"{name} {group}" if group else name)
 
     def describe_feature(self, numbers: Sequence[int], items: Array) -> str | None:
-        """Return the name of the feature whose key ``mix`` made of these numbers, in their order.
+        """Return the name of the feature whose key ``mix`` hashed from these numbers, in order.
 
-        ``items`` are the encoded rows that the step is about. None: the feature has no name.
+        ``items`` are the encoded rows that the step covers. None: the feature has no name.
         """
         return None
 
     def feature_names(self, keys: Array) -> dict[int, str]:
-        """Return the names of those of the keys that can be named without an input."""
+        """Return the names of those feature keys that can be named without an input."""
         return {}
 
     def decisions(self, y: Any) -> set[tuple[str, int, int]] | None:
         """Return the steps of a gold output as (name, first item, end).
 
-        None: calibration finds them by following y-good steps.
+        None: calibration follows y-good steps to find them.
         """
         return None
 
     def read_file(self, path: str, *, labelled: bool) -> tuple[list[Any], list[Any] | None]:
         """Return the inputs of a file, and the outputs if it is ``labelled``, for the command line.
 
-        By default a file has one token a line, its columns apart by blanks, the label last, and an
-        empty line after each sentence.
+        By default a file has one token a line, with columns separated by blanks, the label last,
+        and an empty line after each sentence.
         """
         sentences = read_columns(path)
         if not labelled:
@@ -151,7 +151,7 @@ class Task:
     def write_output(self, x: Any, y: Any) -> str:
         """Return an output as the command line writes it.
 
-        By default a token and its label a line where there is a label for each token, else JSON.
+        By default, one line with token and label for each token if tokens have labels, else JSON.
         """
         if isinstance(y, list) and isinstance(x, list) and len(x) == len(y) and x:
             rows = [
@@ -161,32 +161,32 @@ class Task:
         return json.dumps(y, ensure_ascii=False)
 
     def default_queue(self) -> MakeQueue:
-        """Return the queue that is used where none is chosen."""
+        """Return the default queue."""
         return beam(5)
 
     def default_update(self) -> Rule:
-        """Return the update rule that is used where none is chosen."""
+        """Return the default update rule."""
         return perceptron()
 
     def bias_keys(self) -> Sequence[int]:
-        """Return keys of features of which every step has exactly one, for ``biased``."""
+        """Return feature keys of which every step has exactly one, for ``biased``."""
         return ()
 
     def state(self) -> dict[str, Any]:
-        """Return what else a model file must hold, as JSON."""
+        """Return further state for the model file, as JSON."""
         return {}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take over what ``state`` returned, from a file that may hold anything."""
+        """Restore what ``state`` returned; the file may contain anything."""
 
     def validate(self) -> None:
-        """Raise ValueError if a parameter makes no sense."""
+        """Raise ValueError if a parameter is invalid."""
 
     # ------------------------------------------------------------------ for many inputs at once
-    # An estimator calls these. Override them for speed, or for other kinds of data.
+    # The estimator calls these. Override them for speed, or for other kinds of data.
 
     def read(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """Return inputs and gold outputs of what the user passed to ``fit`` or ``score``."""
+        """Return inputs and gold outputs from the arguments of ``fit`` or ``score``."""
         inputs = self.read_inputs(X)
         if y is None:
             raise BadData("found no outputs to learn from, expected y beside X")
@@ -198,20 +198,20 @@ class Task:
         return inputs, outputs
 
     def read_inputs(self, X: Any) -> Any:
-        """Return the inputs of what the user passed to ``predict``."""
+        """Return inputs from the argument of ``predict``."""
         if X is None or isinstance(X, (str, bytes)) or not isinstance(X, Iterable):
             raise BadData(f"found {quoted(X)} for X, expected a list of inputs")
         return list(X)
 
     def take(self, inputs: Any, chosen: Sequence[int]) -> Any:
-        """Return some of the inputs."""
+        """Return the chosen inputs."""
         return [inputs[i] for i in chosen]
 
     def observe(self, parts: Iterable[tuple[Any, Any]], *, classes: Sequence[str] = ()) -> None:
-        """Learn what must be known before anything is encoded, such as the labels.
+        """Learn what encoding needs, such as the labels.
 
-        ``parts`` are (inputs, outputs) of all training data, piece by piece. ``partial_fit`` calls
-        it again for later data, whose new labels follow the old ones.
+        ``parts`` are (inputs, outputs) of all training data, in pieces. ``partial_fit`` calls it
+        again for later data, whose new labels follow the old ones.
         """
         counts: Counter[str] = Counter()
         for inputs, outputs in parts:
@@ -226,11 +226,11 @@ class Task:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The labels of operators, by their numbers."""
+        """The labels of operators, in the order of their numbers."""
         return tuple(getattr(self, "labels_", ()) if self.labels is None else self.labels)
 
     def encode(self, inputs: Any, outputs: Any = None) -> Dataset:
-        """Return inputs as arrays; with outputs, to learn from: new strings are numbered."""
+        """Return inputs as arrays; with outputs, for training, new strings get numbers."""
         learning = outputs is not None
         number = self.vocabulary_.number
         tables = [number(self.items(x), grow=learning, example=i) for i, x in enumerate(inputs)]
@@ -243,7 +243,7 @@ class Task:
     def _gold_numbers(self, gold: Sequence[Any], example: int) -> list[int]:
         numbers: dict[Any, int] = {label: i for i, label in enumerate(self.classes)}
         numbers[None] = -1
-        found = []
+        encoded = []
         for each in gold:
             if isinstance(each, str) or each is None:
                 if each not in numbers:
@@ -252,17 +252,17 @@ class Task:
                         f"one of {listed(self.classes)}",
                         sentence=example + 1,
                     )
-                found.append(numbers[each])
+                encoded.append(numbers[each])
             else:
-                found.append(int(each))
-        return found
+                encoded.append(int(each))
+        return encoded
 
     def problem_for(self, dataset: Dataset) -> type[CompiledProblem]:
         """Return the problem for this dataset; by default ``problem``."""
         return self.problem
 
     def ambiguity(self, inputs: Any, outputs: Any) -> Ambiguity | None:
-        """Return how many ways partially known outputs leave open; None: all is known."""
+        """Return the ambiguity of partially known outputs; None: all outputs are known."""
         return None
 
     def decode_all(self, inputs: Any, steps: Array, ends: Array) -> list[Any]:
@@ -271,38 +271,38 @@ class Task:
         return [self.decode(x, path) for x, path in zip(inputs, paths, strict=True)]
 
     def gold_outputs(self, inputs: Any, outputs: Any) -> list[Any]:
-        """Return the outputs that ``read`` returned in the form that ``predict`` has."""
+        """Return the gold outputs of ``read`` in the form of predicted outputs."""
         return list(outputs)
 
     def tags_of(self, layer: bool | str) -> Any:
-        """Return a function from an output to the tags that mark chunks in it, in a layer."""
+        """Return a function from an output to the chunk tags of a layer."""
         raise ValueError(f"the outputs of {type(self).__name__} have no tags that mark chunks")
 
     def shift_pool(self, items: Array, offset: int) -> Array:
-        """Shift the indices of items into the pool by ``offset``, to join parts of data."""
+        """Shift the pool indices in items by ``offset``, to concatenate pieces of data."""
         return items
 
     def joint_constants(self, longest: int, most: int) -> Array:
-        """Return constants that fit parts of data encoded one by one.
+        """Return the constants for pieces of data that were encoded one by one.
 
-        ``longest`` is the number of items of the longest input, ``most`` the largest number of
-        features that an item has of its own.
+        ``longest`` is the number of items of the longest input, ``most`` the length of the longest
+        feature list of an item.
         """
         return np.asarray(self.constants(), np.int64)
 
     def longest_step(self, name: str) -> int:
-        """Return the largest number of items that a step of this name is about; 0: no such step.
+        """Return the largest number of items that a step of this name covers; 0: no such step.
 
-        None of the names is refused by default.
+        By default every name is accepted.
         """
         return 1 << 30
 
     # ------------------------------------------------------------------ files
 
     def pack(self, keys: Array | None) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Return what was learned, as JSON and as arrays.
+        """Return what the task has learned, as JSON and as arrays, for the model file.
 
-        ``keys`` are those of the features that have weights; None if they are cut to few bits.
+        ``keys`` are the feature keys that have weights; None if keys are hashed to fewer bits.
         """
         strings = {
             f"vocabulary.{i}": pack_strings(list(known))
@@ -312,7 +312,7 @@ class Task:
         return header, strings
 
     def unpack(self, header: dict[str, Any], tensors: dict[str, Array]) -> None:
-        """Take over what ``pack`` returned, from a file that may hold anything."""
+        """Restore what ``pack`` returned; the file may contain anything."""
         labels = header["labels"]
         if not isinstance(labels, list) or not all(isinstance(each, str) for each in labels):
             raise BadModel(f"found {quoted(labels)}, expected a list of labels")
@@ -330,18 +330,18 @@ class Task:
         self.restore(header["state"])
 
     def add_names(self, other: Task) -> None:
-        """Take over the names of features that another task of the same data knows."""
+        """Copy the feature names that another task for the same data knows."""
 
     def new(self) -> Self:
-        """Return a copy that has learned nothing: without the attributes that end in ``_``."""
-        made = copy(self)
-        for name in [name for name in vars(made) if name.endswith("_")]:
-            delattr(made, name)
-        return made
+        """Return an unfitted copy, without the attributes that end in ``_``."""
+        task = copy(self)
+        for name in [name for name in vars(task) if name.endswith("_")]:
+            delattr(task, name)
+        return task
 
 
 def split_steps(steps: Array, ends: Array) -> Iterator[list[Operator]]:
-    """The steps of each path as a list of (group, label)."""
+    """Yield the steps of each path as a list of (group, label)."""
     pairs: list[Operator] = list(map(tuple, steps.tolist()))
     first = 0
     for end in ends.tolist():
@@ -350,13 +350,13 @@ def split_steps(steps: Array, ends: Array) -> Iterator[list[Operator]]:
 
 
 def check_parameters(task: Any, checks: Iterable[tuple[str, bool, str]]) -> None:
-    """Raise ValueError for the first parameter that is not as expected: (name, is it, expected)."""
+    """Raise ValueError for the first invalid parameter; checks are (name, is valid, expected)."""
     for name, good, expected in checks:
         if not good:
             raise ValueError(f"{name} must be {expected}, found {getattr(task, name)!r}")
 
 
 def is_whole(value: Any, least: int) -> bool:
-    """Whether a value is an integer, and no smaller than ``least``."""
+    """Return whether a value is an integer and at least ``least``."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     return whole and bool(value >= least)
