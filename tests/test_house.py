@@ -1,7 +1,9 @@
 """The rules of the house that a script can check: sizes, and which module may import which."""
 
 import ast
+import doctest
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -120,6 +122,13 @@ def test_features_and_tasks_depend_on_nothing_above_them(folder):
                 if any(f"{module}.".startswith(f"{other}.") for other in FORBIDDEN[folder]):
                     wrong.append(f"{name_of(path)}: {module}")
     assert wrong == []
+
+
+@pytest.mark.parametrize("name", ["calibration", "data.tokenizer", "features.templates", "metrics"])
+def test_examples_in_docstrings(name):
+    failed, tried = doctest.testmod(import_module(f"laso.{name}"))
+    assert tried
+    assert not failed
 
 
 def test_the_checks_can_fail():

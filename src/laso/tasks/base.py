@@ -47,7 +47,7 @@ class Step(NamedTuple):
 
 
 class Ambiguity(NamedTuple):
-    """For partially known outputs: the number of possible labels of each item, and which are known."""
+    """The number of possible labels of each item in partially known outputs; which are known."""
 
     choices: Array
     known: Array

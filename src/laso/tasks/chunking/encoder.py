@@ -130,7 +130,7 @@ class SegmentEncoder(ColumnEncoder):
         return self.spec
 
     def dataset(self, data: Data, gold: Array | None = None) -> Dataset:
-        """Return the arrays for the engine; ``gold`` has a number for each word (see problem.py)."""
+        """Return the arrays for the engine; ``gold`` has the number of each word (see problem)."""
         if isinstance(data, Features):
             raise BadData("found tokens with features of their own, expected columns")
         lengths = data.lengths

@@ -92,7 +92,7 @@ class Clustering(CompiledProblem):
 
     @staticmethod
     def block_features(x, block, out):
-        """Features of the item with the cluster's last item, or of the item that begins a cluster."""
+        """Features of the item with the cluster's last item, or of an item that begins one."""
         items, keys, values = x.items, out.keys, out.values
         item, last = block // items.shape[0], block % items.shape[0]
         new = last == item

@@ -60,7 +60,7 @@ def can(x, state, label):
 
 
 def arcs_lost(x, y, state, label):
-    """Return the number of arcs of y that a valid step makes unreachable (Goldberg & Nivre 2013)."""
+    """Return the number of gold arcs that a valid step loses (Goldberg & Nivre 2013)."""
     n, front, top = x.items.shape[0], state[FRONT], STACK + state[SIZE] - 1
     lost = 0
     if label == SHIFT:

@@ -43,7 +43,7 @@ class TaggingEncoder(ColumnEncoder):
         ]
 
     def dataset(self, data: Data, gold: Array | None = None) -> Dataset:
-        """Return the arrays for the engine; ``gold`` has the labels of all tokens, -1 if unknown."""
+        """Return the arrays for the engine; ``gold`` has the label of each token, -1 if unknown."""
         lengths = data.lengths
         starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         n = int(starts[-1])
