@@ -8,10 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
-from laso.data.table import Data, Features
+from laso.data.table import Data
 from laso.engine.layout import Array, Dataset
-from laso.errors import BadData, BadTemplate
-from laso.features.encoder import ColumnEncoder
+from laso.errors import BadTemplate
+from laso.features.encoder import ColumnEncoder, require_columns, sentence_starts
 from laso.features.inputs import mix_arrays, string_keys
 from laso.features.schemes import OUTSIDE
 from laso.features.templates import ENDS, LABEL, LENGTH, Atom, Template
@@ -131,10 +131,9 @@ class SegmentEncoder(ColumnEncoder):
 
     def dataset(self, data: Data, gold: Array | None = None) -> Dataset:
         """Return the arrays for the engine; ``gold`` has the number of each word (see problem)."""
-        if isinstance(data, Features):
-            raise BadData("found tokens with features of their own, expected columns")
+        data = require_columns(data)
         lengths = data.lengths
-        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        starts = sentence_starts(lengths)
         n = int(starts[-1])
         items = np.zeros((n, len(self.views) + 1), np.int32)
         items[:, :-1] = self._column_items(data, n)[:, : len(self.views)]

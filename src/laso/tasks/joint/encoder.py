@@ -17,10 +17,10 @@ from functools import cached_property
 
 import numpy as np
 
-from laso.data.table import Data, Features, position
+from laso.data.table import Data, position
 from laso.engine.layout import Array, Dataset
 from laso.errors import BadData, BadTemplate
-from laso.features.encoder import ColumnEncoder
+from laso.features.encoder import ColumnEncoder, require_columns, sentence_starts
 from laso.features.inputs import string_keys
 from laso.features.templates import LABEL, Atom, Template
 from laso.tasks.constraints import Constraints, check_labels
@@ -157,10 +157,9 @@ class JointEncoder(ColumnEncoder):
 
     def dataset(self, data: Data, gold: Array | None = None) -> Dataset:
         """Return the arrays for the engine; ``gold`` has a row of labels for each layer."""
-        if isinstance(data, Features):
-            raise BadData("found tokens with features of their own, expected columns")
+        data = require_columns(data)
         lengths = data.lengths
-        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        starts = sentence_starts(lengths)
         n = int(starts[-1])
         outputs = np.full(n, -1, np.int64)
         spec = self.spec(int(lengths.max(initial=1)))
@@ -226,7 +225,7 @@ class JointEncoder(ColumnEncoder):
 
     def _check_gold(self, gold: Array, lengths: Array) -> None:
         """Raise BadData if the gold labels violate the constraints."""
-        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        starts = sentence_starts(lengths)
         for layer, rules in self.within.items():
             own = gold[self.order.index(layer)]
             check_labels(rules, self.of_layer[layer], own, starts)

@@ -10,7 +10,7 @@ import numpy as np
 from laso.data.table import Data, Features
 from laso.engine.layout import Array, Dataset
 from laso.errors import BadData
-from laso.features.encoder import MOST_FEATURES, ColumnEncoder
+from laso.features.encoder import MOST_FEATURES, ColumnEncoder, sentence_starts
 from laso.features.inputs import string_keys
 from laso.features.templates import LABEL
 from laso.features.windows import LABEL_ATOM, Program
@@ -45,7 +45,7 @@ class TaggingEncoder(ColumnEncoder):
     def dataset(self, data: Data, gold: Array | None = None) -> Dataset:
         """Return the arrays for the engine; ``gold`` has the label of each token, -1 if unknown."""
         lengths = data.lengths
-        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        starts = sentence_starts(lengths)
         n = int(starts[-1])
         pool, values = np.zeros(0, np.int64), np.zeros(0, np.float32)
         lists = (-1, 0)
