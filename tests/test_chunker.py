@@ -275,9 +275,7 @@ def test_chunks_may_be_as_long_as_any_of_their_label():
     chunker.partial_fit(X, [long])
     assert chunker.task_.state_["longest"] == {"a": 3, "b": 1, "O": 1}
     assert (chunker.task_.encoder_.limit, chunker.task_.encoder_.limits) == (3, [1, 3, 1])
-    with pytest.raises(
-        BadData, match="found a chunk of 2 words, expected at most max_chunk_length=1"
-    ):
+    with pytest.raises(BadData, match="found a chunk of 2 words, expected at most max_chunk"):
         chunker.resume(X, [["B-b", "I-b", "O"]], epochs=9)
     partly = chunker.partial_fit(X, [["B-b", None, "O"]])
     assert (partly.task_.state_["longest"], partly.task_.encoder_.limits) == ({}, [1, 3, 3])
@@ -324,9 +322,7 @@ def test_a_model_is_the_same_after_save_and_load(fitted, tmp_path, training):
     if training:
         further = again.resume(TRAIN, epochs=4)
         assert np.array_equal(further.weights_.v, small(epochs=4).fit(TRAIN).weights_.v)
-    with pytest.raises(
-        BadModel, match=r"found a model for 'chunking' \(Chunker\), expected Tagger"
-    ):
+    with pytest.raises(BadModel, match=r"'chunking' \(Chunker\), expected Tagger"):
         Tagger.load(path)
 
 
@@ -346,9 +342,7 @@ def test_a_model_with_impossible_facts_is_refused(fitted, tmp_path, facts):
     broken = pickle.loads(pickle.dumps(fitted))
     broken.task_.state_ |= facts
     broken.save(tmp_path / "broken.laso")
-    with pytest.raises(
-        BadModel, match=r"found the (longest chunk .* and the scheme|longest chunks)"
-    ):
+    with pytest.raises(BadModel, match=r"the (longest chunk .* and the scheme|longest chunks)"):
         Chunker.load(tmp_path / "broken.laso")
 
 
@@ -367,12 +361,12 @@ def test_a_fitted_chunker_can_be_pickled_and_cloned(fitted):
         (
             {"max_chunk_length": 0},
             ValueError,
-            "max_chunk_length must be None or from 1 up, found 0",
+            "must be None or from 1 up, found 0",
         ),
         (
             {"max_chunk_length": 1},
             BadData,
-            "found a chunk of .* words, expected at most max_chunk_length=1",
+            "a chunk of .* words, expected at most max_chunk",
         ),
         ({"resources": "names"}, ValueError, "resources must be a list of names or paths"),
         ({"resources": ["names"]}, ValueError, "are for the features paper and rich only"),

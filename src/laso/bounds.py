@@ -1,9 +1,9 @@
 """The quantities of Theorems 1 and 4 and their corollaries, on given data.
 
-The theorems speak of decisions: at a y-good node, one successor is taken. ``pairs`` lists them, and
-R, the margin and D are functions of what it lists. Three places where the paper's text must be read
-with care are followed here and explained in docs/explanation/theory.md: R compares good with bad
-successors (its literal definition is too small by a factor of up to two), Corollary 5 uses
+The theorems are about decisions: at a y-good node, the search takes one successor. ``pairs`` lists
+the decisions; R, the margin and D are functions of them. The definitions differ from the paper's
+text in three places, which docs/explanation/theory.md explains: R compares good with bad successors
+(the literal definition is too small by a factor of up to two), Corollary 5 uses
 rho = 1 / (C gamma), and its D sums hinges, not their squares.
 """
 
@@ -20,9 +20,19 @@ Data = Iterable[tuple[Any, Any]]
 
 
 def pairs(problem: Problem, data: Data) -> Iterator[list[Vector]]:
-    """For each y-good node that is no goal, Phi(x, good) - Phi(x, bad) for all its successors.
+    """Yield Phi(x, good) - Phi(x, bad) of all successors of each y-good node that is no goal.
 
-    Walks every y-good path, so it is meant for small problems.
+    Parameters
+    ----------
+    problem : Problem
+        The search problem. All its y-good paths are followed, so it should be small.
+    data : iterable of (x, y)
+        The examples.
+
+    Yields
+    ------
+    list of dict
+        The differences of feature vectors at one node.
     """
     w = Linear()
     for x, y in data:
@@ -39,16 +49,30 @@ def pairs(problem: Problem, data: Data) -> Iterator[list[Vector]]:
 
 
 def radius(problem: Problem, data: Data) -> float:
-    """R of Theorem 1: the largest ||Phi(x, good) - Phi(x, bad)|| of two successors of a node."""
+    """Return R of Theorem 1: the largest ||Phi(x, good) - Phi(x, bad)|| at any y-good node."""
     return max((_norm(d) for decision in pairs(problem, data) for d in decision), default=0.0)
 
 
 def margins(
     problem: Problem, data: Data, weights: Mapping[Any, float], *, projected: bool = False
 ) -> list[float]:
-    """p_s for each decision: how far every good successor is above every bad one, for ||w|| = 1.
+    """Return the margin p_s of each decision, for weights scaled to ||w|| = 1.
 
-    ``projected`` measures with Delta / max(1, ||Delta||), as the large margin update does.
+    Parameters
+    ----------
+    problem : Problem
+        The search problem.
+    data : iterable of (x, y)
+        The examples.
+    weights : mapping
+        The weights by feature name.
+    projected : bool, default=False
+        Whether to replace Delta by Delta / max(1, ||Delta||), as the large margin update does.
+
+    Returns
+    -------
+    list of float
+        The smallest difference of scores between a good and a bad successor, for each decision.
     """
     size = _norm(weights)
     if not size:
@@ -64,33 +88,33 @@ def margins(
 def margin(
     problem: Problem, data: Data, weights: Mapping[Any, float], *, projected: bool = False
 ) -> float:
-    """gamma of given weights on given data: the smallest of ``margins``; negative: inseparable."""
+    """Return gamma, the smallest of ``margins``; it is negative for inseparable data."""
     return min(margins(problem, data, weights, projected=projected), default=math.inf)
 
 
 def deviation(margins: Iterable[float], gamma: float, *, order: int = 2) -> float:
-    """D_{w,gamma}: how far the decisions fall short of gamma (order 1: sum; 2: root of squares)."""
+    """Return D_{w,gamma}, the total shortfall of margins below gamma, in the norm of ``order``."""
     short = [max(0.0, gamma - p) for p in margins]
     return math.fsum(short) if order == 1 else math.sqrt(math.fsum(s * s for s in short))
 
 
 def theorem1(R: float, gamma: float) -> float:
-    """Theorem 1: at most R^2 / gamma^2 perceptron errors on separable data."""
+    """Theorem 1: return R^2 / gamma^2, the bound on perceptron errors on separable data."""
     return R**2 / _positive(gamma) ** 2
 
 
 def corollary2(R: float, gamma: float, D: float) -> float:
-    """Corollary 2: at most (R + D)^2 / gamma^2 perceptron errors on any data."""
+    """Corollary 2: return (R + D)^2 / gamma^2, the bound on perceptron errors on any data."""
     return (R + D) ** 2 / _positive(gamma) ** 2
 
 
 def theorem4(gamma: float, alpha: float) -> float:
-    """Theorem 4: at most 2/gamma^2 (2/alpha - 1)^2 + 8/alpha - 4 large margin corrections."""
+    """Theorem 4: return 2/gamma^2 (2/alpha - 1)^2 + 8/alpha - 4, the bound on corrections."""
     return 2.0 / _positive(gamma) ** 2 * (2.0 / alpha - 1.0) ** 2 + 8.0 / alpha - 4.0
 
 
 def corollary5(gamma: float, D: float, *, alpha: float, B: float, C: float) -> float:
-    """Corollary 5, with rho = 1 / (C gamma): large margin corrections on any data."""
+    """Corollary 5: return the bound on corrections on any data, with rho = 1 / (C gamma)."""
     condition = C**2 + 2.0 * (1.0 - alpha) * B * C
     if not math.isclose(condition, 1.0, rel_tol=1e-6):
         raise ValueError(

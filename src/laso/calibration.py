@@ -1,6 +1,6 @@
-"""Are probabilities what they say? Reliability and the expected calibration error.
+"""Calibration of probabilities: reliability tables and the expected calibration error.
 
-table = reliability(probabilities, right)
+table = reliability(probabilities, correct)
 print(table, table.error)
 """
 
@@ -20,29 +20,47 @@ BINS = 10
 
 @dataclass(frozen=True)
 class Bin:
-    """The decisions whose probability is above ``low``, up to ``high``."""
+    """A bin of a reliability table: the decisions with a probability above ``low``, up to ``high``.
+
+    Attributes
+    ----------
+    low, high : float
+        The bounds of the bin.
+    n : int
+        The number of decisions.
+    probability : float
+        Their mean probability.
+    right : float
+        The fraction of correct decisions.
+    """
 
     low: float
     high: float
     n: int
-    probability: float  # their mean
-    right: float  # the part of them that is right
+    probability: float
+    right: float
 
 
 @dataclass(frozen=True)
 class Reliability:
-    """Probabilities beside how often they come true; ``str`` is a table."""
+    """A reliability table: predicted probabilities and observed accuracy; ``str`` formats it.
+
+    Attributes
+    ----------
+    bins : list of Bin
+        The bins that are not empty, by rising probability.
+    """
 
     bins: list[Bin]
 
     @property
     def error(self) -> float:
-        """The expected calibration error: the mean distance of the two, over all decisions."""
+        """The expected calibration error: the mean distance of probability and accuracy."""
         n = sum(each.n for each in self.bins)
         return sum(each.n * abs(each.probability - each.right) for each in self.bins) / max(1, n)
 
     def as_json(self) -> dict[str, Any]:
-        """All of it as JSON."""
+        """Return the table and the error as JSON."""
         return {"error": self.error, "bins": [vars(each) for each in self.bins]}
 
     def __str__(self) -> str:
@@ -53,7 +71,13 @@ class Reliability:
         return "\n".join([*lines, f"expected calibration error {self.error:.4f}"])
 
     def plot(self, path: str | os.PathLike[str]) -> None:
-        """Draw the reliability diagram (with matplotlib, of ``laso[plots]``)."""
+        """Save the reliability diagram.
+
+        Parameters
+        ----------
+        path : path
+            The image file. Plotting needs matplotlib (``laso[plots]``).
+        """
         import matplotlib
 
         matplotlib.use("Agg")
@@ -73,7 +97,27 @@ class Reliability:
 def reliability(
     probabilities: Sequence[float] | Array, right: Sequence[bool] | Array, *, bins: int = BINS
 ) -> Reliability:
-    """Decisions by their probability, in so many bins of equal width; empty ones are left out."""
+    """Return the reliability table of decisions.
+
+    Parameters
+    ----------
+    probabilities : sequence of float
+        The predicted probability of each decision.
+    right : sequence of bool
+        Whether each decision is correct.
+    bins : int, default=10
+        The number of bins of equal width; empty bins are left out.
+
+    Returns
+    -------
+    Reliability
+        The table.
+
+    Examples
+    --------
+    >>> round(reliability([0.9, 0.9, 0.3], [True, True, False]).error, 3)
+    0.167
+    """
     p, r = np.asarray(probabilities, float), np.asarray(right, bool)
     if len(p) != len(r):
         raise ValueError(f"found {len(p)} probabilities for {len(r)} decisions")

@@ -78,7 +78,23 @@ class ChunkScores(Counts):
 
 
 def chunks(tags: Tags) -> list[Chunk]:
-    """Return the chunks of one sentence, in order."""
+    """Return the chunks of one sentence, in order.
+
+    Parameters
+    ----------
+    tags : sequence of str
+        The tags in BIO or IOB1.
+
+    Returns
+    -------
+    list of Chunk
+        The chunks.
+
+    Examples
+    --------
+    >>> chunks(["B-NP", "I-NP", "O"])
+    [Chunk(start=0, end=2, type='NP')]
+    """
     result = []
     start, before = 0, None  # the type of the open chunk
     for i, tag in enumerate(tags):
@@ -95,7 +111,23 @@ def chunks(tags: Tags) -> list[Chunk]:
 
 
 def chunk_scores(gold: Iterable[Tags], predicted: Iterable[Tags]) -> ChunkScores:
-    """Compare predicted with gold tags, sentence by sentence."""
+    """Return precision, recall and F of chunks, as ``conlleval`` computes them.
+
+    Parameters
+    ----------
+    gold, predicted : iterables of sequences of str
+        The gold and the predicted tags of each sentence, in BIO or IOB1.
+
+    Returns
+    -------
+    ChunkScores
+        The scores of all types and of each type.
+
+    Examples
+    --------
+    >>> chunk_scores([["B-NP", "I-NP", "B-VP"]], [["B-NP", "I-NP", "O"]]).recall
+    50.0
+    """
     correct: Counter[str] = Counter()
     n_predicted: Counter[str] = Counter()
     n_gold: Counter[str] = Counter()
@@ -124,7 +156,23 @@ def chunk_scores(gold: Iterable[Tags], predicted: Iterable[Tags]) -> ChunkScores
 
 
 def accuracy(gold: Iterable[Tags], predicted: Iterable[Tags]) -> float:
-    """Return the share of the tokens with the gold tag, in per cent; any tags."""
+    """Return the token accuracy, in per cent.
+
+    Parameters
+    ----------
+    gold, predicted : iterables of sequences of str
+        The gold and the predicted tags of each sentence, of any kind.
+
+    Returns
+    -------
+    float
+        The percentage of tokens with the gold tag, 0 without tokens.
+
+    Examples
+    --------
+    >>> accuracy([["DT", "NN"]], [["DT", "VB"]])
+    50.0
+    """
     right = tokens = 0
     for tags, guesses in aligned(gold, predicted):
         right += sum(map(eq, tags, guesses))
@@ -135,11 +183,19 @@ def accuracy(gold: Iterable[Tags], predicted: Iterable[Tags]) -> float:
 def majority_baseline(
     train: Iterable[Sequence[Sequence[str]]],
 ) -> Callable[[Sequence[Sequence[str]]], list[str]]:
-    """The baseline of the CoNLL-2000 shared task: each POS tag's most frequent chunk tag.
+    """Train the baseline of the CoNLL-2000 shared task: each POS tag's most frequent chunk tag.
 
-    ``train`` has tokens (word, POS tag, chunk tag). The function returned predicts the chunk tags
-    of a sentence, and needs no third column. An unknown POS tag gets the most frequent chunk tag
-    of all; of two equally frequent tags, the first in the data wins.
+    Parameters
+    ----------
+    train : iterable of sentences
+        Sentences of tokens (word, POS tag, chunk tag).
+
+    Returns
+    -------
+    callable
+        A function from a sentence, with or without chunk tags, to its predicted chunk tags. An
+        unknown POS tag gets the most frequent chunk tag of all; of two equally frequent tags, the
+        first in the data wins.
     """
     by_pos: dict[str, Counter[str]] = {}
     overall: Counter[str] = Counter()

@@ -1,7 +1,7 @@
-"""Precision against recall: a bias for or against a label, and the curve that it makes.
+"""Precision-recall curves of a bias for or against a label.
 
 points = curve(model, X, y)                 # on held-out sentences
-model.biased({"O": points[3].bias})         # a copy with the bias chosen
+model.biased({"O": points[3].bias})         # a copy with the chosen bias
 """
 
 from __future__ import annotations
@@ -20,7 +20,15 @@ BIASES = (-8.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 8.0)
 
 
 class Point(NamedTuple):
-    """Ratios in per cent, with a bias; of chunks if the labels mark them, else of the label."""
+    """A point of the curve: the scores of a model with a bias, in per cent.
+
+    Attributes
+    ----------
+    bias : float
+        The bias that is added to the score of the label.
+    precision, recall, f : float
+        The scores of chunks if the labels mark chunks, else those of the label.
+    """
 
     bias: float
     precision: float
@@ -36,7 +44,24 @@ def curve(
     label: str = "O",
     biases: Sequence[float] = BIASES,
 ) -> list[Point]:
-    """Return precision and recall with each bias for a label; of several layers, in its own."""
+    """Return precision and recall of a model with each bias for a label.
+
+    Parameters
+    ----------
+    model : SearchEstimator
+        The fitted model.
+    X, y : lists
+        Held-out inputs and their gold outputs.
+    label : str, default="O"
+        The label; of a ``JointTagger`` with its layer, as in "chunk=O".
+    biases : sequence of float, default=(-8, -4, -2, -1, 0, 1, 2, 4, 8)
+        The values of the bias.
+
+    Returns
+    -------
+    list of Point
+        One point for each bias.
+    """
     points = []
     for bias in biases:
         result, own = evaluated(y, model.biased({label: bias}).predict(X)), label
@@ -49,7 +74,15 @@ def curve(
 
 
 def plot(points: Sequence[Point], path: str | os.PathLike[str]) -> None:
-    """Draw the curve (with matplotlib, of ``laso[plots]``)."""
+    """Save a plot of the curve.
+
+    Parameters
+    ----------
+    points : sequence of Point
+        The points that ``curve`` returned.
+    path : path
+        The image file. Plotting needs matplotlib (``laso[plots]``).
+    """
     import matplotlib
 
     matplotlib.use("Agg")

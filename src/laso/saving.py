@@ -1,7 +1,6 @@
-"""Files for the plain ``Model``: queue and weights, in the container of ``laso.model_file``.
+"""Model files of the reference engine's ``Model``: queue and weights, in the usual file format.
 
-The names of features are stored as JSON. They may be text, numbers, truth values, None and tuples
-of these.
+Feature names are stored as JSON. They may be strings, numbers, booleans, None and tuples of these.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ KIND = "model"
 
 
 def write_model(path: str | os.PathLike[str], model: Model) -> int:
-    """Write the queue and the weights of a model; returns the size of the file in bytes."""
+    """Write the queue and the weights of a model; return the size of the file in bytes."""
     if not isinstance(model.w, (Linear, PNorm)):
         raise ValueError(
             f"found weights of the type {type(model.w).__name__}, which cannot be saved: expected "
@@ -51,7 +50,7 @@ def write_model(path: str | os.PathLike[str], model: Model) -> int:
 
 
 def read_model(path: str | os.PathLike[str]) -> tuple[Linear, MakeQueue, int, bool]:
-    """Read weights, queue, number of updates and convergence of a model that was written so."""
+    """Return weights, queue, number of updates and convergence of a saved model."""
     header, tensors = read_file(path)
     with as_bad_model(path):
         if header.get("kind") != KIND:
@@ -85,7 +84,7 @@ def _weights(tensors: Tensors) -> dict[Any, float]:
 
 
 def _name_to_json(name: Any) -> Any:
-    """A feature name as JSON."""
+    """Return a feature name as JSON; raise ValueError if that is impossible."""
     plain = _as_json(name)
     if plain is not None or name is None:
         again = _name_from_json(plain)
@@ -98,7 +97,7 @@ def _name_to_json(name: Any) -> Any:
 
 
 def _as_json(name: Any) -> Any:
-    """A name as a JSON value; None if there is none for it."""
+    """Return a name as a JSON value; None if there is none."""
     if isinstance(name, bool) or name is None:
         return name
     if isinstance(name, str):

@@ -1,18 +1,18 @@
-"""Weight vectors in three representations: primal, general norm, and kernel.
+"""Weight vectors in three representations: primal, dual for a general norm, and kernel.
 
-Each offers the same few operations, so that every update rule is written once:
+All have the same operations, so that every update rule is written once:
 
     g(node)            the path component, w . Phi(x, node)
-    combine(terms)     Delta = sum of c * Phi(x, n) over terms (n, c), in the representation's form
+    combine(terms)     Delta = sum of c * Phi(x, n) over terms (n, c), in the representation
     dot(delta)         w . Delta
-    size(delta)        the norm of Delta (p-norm; 2-norm unless said); square(delta), its square
+    size(delta)        the norm of Delta (2-norm, or p-norm of PNorm); square(delta), its square
     add(delta, step)   w <- w + step * Delta
     project()          w <- w / max(1, ||w||)
-    tick()             one more example was seen: the present vector enters the average
-    averaged()         the average of the vectors at all ticks, as a vector that only scores
+    tick()             adds the current vector to the average, once for each example
+    averaged()         the average of the vectors at all ticks, as a new vector
 
-A vector also carries the paper's generation number ``k`` and the ``margin`` by which learning
-down-weights y-good nodes; update rules set both.
+A vector also has the paper's generation number ``k`` and the ``margin``, which training subtracts
+from the scores of y-good nodes; update rules set both.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class WeightVector(Protocol):
 
 
 class ScaledSum:
-    """A sparse vector scale * v with the running sum of its past values, each operation sparse.
+    """A sparse vector scale * v and the running sum of its past values, with sparse operations.
 
-    The sum over ticks is kept as S * v - u, where S is the sum of the scales at all ticks and
-    u gains S * dv whenever v gains dv: so neither a shrinking scale nor a tick touches the entries.
+    The sum over ticks is S * v - u, where S is the sum of the scales at all ticks, and adding dv to
+    v adds S * dv to u. So neither ``shrink`` nor ``tick`` touches the entries.
     """
 
     def __init__(self, start: Mapping[Any, float] = {}):
@@ -80,7 +80,7 @@ class ScaledSum:
             self._rescale()
 
     def _rescale(self) -> None:
-        """Begin again with scale 1 and the sum so far, before the scale loses its digits."""
+        """Set the scale to 1 and keep vector and sum, before the scale underflows."""
         self.u = {name: -total for name, total in self._sum().items()}
         self.v = self.items()
         self.scale, self.scales = 1.0, 0.0
@@ -104,7 +104,7 @@ class Linear:
     Parameters
     ----------
     weights : mapping, default={}
-        The first weights by feature name; all others are zero.
+        The initial weights by feature name; all others are zero.
     k : int, default=1
         The generation number of the paper: 1 + the number of updates.
 
@@ -172,10 +172,15 @@ class Linear:
 
 
 class PNorm:
-    """The dual form for a general norm (Gentile 2001): theta is kept, w = link(theta) is used.
+    """Weights for a general norm in dual form (Gentile 2001): it stores theta, w = link(theta).
 
     The link is the gradient of half the squared p-norm; it maps the p-ball of theta onto the
-    q-ball of w, so the projection of w is a scaling of theta.
+    q-ball of w, so that the projection of w is a scaling of theta.
+
+    Parameters
+    ----------
+    p : float
+        The norm's exponent, at least 2.
     """
 
     def __init__(self, p: float):
@@ -222,7 +227,7 @@ class PNorm:
         return float(largest * sum(ratio**self.p for ratio in ratios) ** (1.0 / self.p))
 
     def norm(self) -> float:
-        """The q-norm of w, which is the p-norm of theta."""
+        """Return the q-norm of w, which is the p-norm of theta."""
         return self._norm
 
     def add(self, delta: Vector, step: float) -> None:
@@ -242,7 +247,7 @@ class PNorm:
         self._unsummed += 1
 
     def _settle(self) -> None:
-        """Enter the present w into the sum, once for every tick it has lived."""
+        """Add the current w to the sum, once for every tick since the last change."""
         if self._unsummed:
             for name, value in self.weights.items():
                 self._sum[name] = self._sum.get(name, 0.0) + self._unsummed * value
@@ -256,7 +261,19 @@ class PNorm:
 
 
 class Kernelised:
-    """The kernel form: w is a combination of the paths that learning met, known by their Phi."""
+    """Weights in kernel form: a linear combination of the feature vectors Phi of paths.
+
+    Parameters
+    ----------
+    kernel : callable
+        The kernel of two feature vectors.
+    support : sequence of dict, default=()
+        The initial support vectors.
+    coefficients : mapping, default={}
+        Their coefficients, by index.
+    k : int, default=1
+        The generation number of the paper: 1 + the number of updates.
+    """
 
     def __init__(
         self,
@@ -397,9 +414,9 @@ rbf_kernel = RBFKernel
 
 
 def combined(terms: Iterable[Term]) -> Vector:
-    """The sum of c * Phi(x, n) over terms (n, c), zeros left out.
+    """Return the sum of c * Phi(x, n) over terms (n, c), without zeros.
 
-    Where the c sum to zero, a step that all the paths share cancels and is not looked at.
+    If the coefficients c sum to zero, the steps that all paths share cancel and are skipped.
     """
     terms = list(terms)
     balanced = abs(math.fsum(c for _, c in terms)) < 1e-9

@@ -15,15 +15,30 @@ from laso.data.registry import Corpus, File
 from laso.errors import BadData, MissingData
 
 PART = ".part"
-PIECE = 1 << 16
-PATIENCE = 30.0  # seconds without an answer
+BLOCK = 1 << 16
+TIMEOUT = 30.0  # seconds without a response
 
 Progress = Callable[[str, int, int | None], None]
-"""Called with a file's name, its bytes so far, and its bytes in all (None: unknown)."""
+"""A callback with a file's name, the bytes so far, and the bytes in all (None: unknown)."""
 
 
 def get(corpus: Corpus, folder: Path, progress: Progress | None = None) -> Path:
-    """Download the files of a corpus into a folder of its name; complete files are kept."""
+    """Download the files of a corpus into a folder of its name; complete files are kept.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        The corpus.
+    folder : Path
+        The folder that will contain the corpus's folder.
+    progress : callable, default=None
+        A callback for each received block.
+
+    Returns
+    -------
+    Path
+        The corpus's folder.
+    """
     if not corpus.can_be_got:
         raise MissingData(
             f"the corpus {corpus.name} cannot be got from here: get it from {corpus.home}, put its "
@@ -39,7 +54,7 @@ def get(corpus: Corpus, folder: Path, progress: Progress | None = None) -> Path:
 
 
 def is_whole(path: Path, file: File) -> bool:
-    """Tell whether the file exists and has the expected size and checksum."""
+    """Return whether the file exists and has the expected size and checksum."""
     return path.is_file() and path.stat().st_size == file.bytes and _sha256(path) == file.sha256
 
 
@@ -53,7 +68,7 @@ def _get_file(file: File, target: Path, progress: Progress) -> None:
             "goes on with it"
         ) from error
     path = target / file.name
-    unpacked = _unpacked(part, file)
+    unpacked = _unpack(part, file)
     if not is_whole(unpacked, file):
         found = _sha256(unpacked)
         unpacked.unlink()
@@ -74,17 +89,17 @@ def _fetch(file: File, part: Path, progress: Progress) -> None:
     if there:
         request.add_header("Range", f"bytes={there}-")
     try:
-        answer = urllib.request.urlopen(request, timeout=PATIENCE)
+        response = urllib.request.urlopen(request, timeout=TIMEOUT)
     except urllib.error.HTTPError as error:
         error.close()
         if error.code == 416 and there:  # nothing is missing
             return
         raise
-    with answer, part.open("ab" if answer.status == 206 else "wb") as out:
-        there = there if answer.status == 206 else 0
-        length = answer.headers.get("Content-Length")
+    with response, part.open("ab" if response.status == 206 else "wb") as out:
+        there = there if response.status == 206 else 0
+        length = response.headers.get("Content-Length")
         whole = there + int(length) if length is not None else None
-        while piece := answer.read(PIECE):
+        while piece := response.read(BLOCK):
             out.write(piece)
             there += len(piece)
             progress(file.name, there, whole)
@@ -92,7 +107,7 @@ def _fetch(file: File, part: Path, progress: Progress) -> None:
             raise OSError(f"it broke off after {there} of {whole} bytes")
 
 
-def _unpacked(part: Path, file: File) -> Path:
+def _unpack(part: Path, file: File) -> Path:
     if not file.url.endswith(".gz"):
         return part
     path = part.with_suffix(".unpacked")
@@ -100,7 +115,7 @@ def _unpacked(part: Path, file: File) -> Path:
         with gzip.open(part) as packed, path.open("wb") as out:
             # One byte more than expected shows that the file is too long, however long it is.
             left = file.bytes + 1
-            while left and (piece := packed.read(min(PIECE, left))):
+            while left and (piece := packed.read(min(BLOCK, left))):
                 out.write(piece)
                 left -= len(piece)
     except (EOFError, gzip.BadGzipFile, zlib.error):

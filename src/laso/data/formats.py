@@ -117,11 +117,11 @@ class ColumnRoles:
         return _chosen(block, self.labels)
 
     def fits(self, names: Sequence[str]) -> bool:
-        """Tell whether a file with columns of these names has all inputs and labels."""
+        """Return whether a file with columns of these names has all inputs and labels."""
         return set(self.inputs) | set(self.labels) <= set(names)
 
     def for_names(self, names: Sequence[str]) -> ColumnRoles | None:
-        """Find the same inputs in another file, which may lack the labels; None if it has not."""
+        """Return the roles in another file, which may lack labels; None if it lacks inputs."""
         width, known = len(names), set(self.inputs) <= set(names)
         if known and self.labels and set(self.labels) <= set(names) and width == self.width:
             return self
@@ -143,7 +143,7 @@ def _chosen(block: Block, names: tuple[str, ...]) -> list[Any]:
 
 
 def default_roles(form: Format, names: tuple[str, ...]) -> ColumnRoles:
-    """Return the roles by default: the last column is the label; in CoNLL-U it is upos of form."""
+    """Return the default roles: the last column is the label; in CoNLL-U, upos is that of form."""
     if form.kind == "conllu":
         return ColumnRoles(("form",), ("upos",), len(names))
     label = next((name for name in LABELS if name in names), names[-1])

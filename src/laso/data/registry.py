@@ -9,7 +9,7 @@ CONLL2002 = "https://www.clips.uantwerpen.be/conll2002/ner/"
 EWT = "https://github.com/UniversalDependencies/UD_English-EWT"
 LITBANK = "https://github.com/dbamman/litbank"
 WNUT17 = "https://github.com/leondz/emerging_entities_17"
-# A copy that is kept; sizes and checksums are those that the library "datasets" checks it by.
+# A maintained copy; sizes and checksums are those of the library "datasets".
 _CONLL2002 = "https://raw.githubusercontent.com/teropa/nlp/master/resources/corpora/conll2002/"
 _EWT = "https://raw.githubusercontent.com/UniversalDependencies/UD_English-EWT/r2.16/"
 _WNUT17 = "https://raw.githubusercontent.com/leondz/emerging_entities_17/master/"
@@ -22,12 +22,12 @@ class File:
     name: str
     sha256: str
     bytes: int
-    url: str = ""  # empty: it must be downloaded by hand
+    url: str = ""  # empty: the user must get the file by hand
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """A corpus and its files; the list is empty where there are many files or they change."""
+    """A corpus; ``files`` is empty if it has many files or its files change."""
 
     name: str
     what: str
@@ -42,7 +42,7 @@ class Corpus:
 
     @property
     def can_be_got(self) -> bool:
-        """Whether the address of each file is known."""
+        """Whether all files can be downloaded."""
         return bool(self.files) and all(file.url for file in self.files)
 
 

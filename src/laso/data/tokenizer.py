@@ -1,11 +1,11 @@
-"""A small tokeniser for plain text in languages that put blanks between words.
+"""A small tokeniser for plain text in languages that separate words by spaces.
 
     >>> list(sentences("Don't panic. It's 3.5 km."))
     [['Do', "n't", 'panic', '.'], ['It', "'s", '3.5', 'km', '.']]
 
-Nothing is changed and nothing is lost: the tokens are the text without its blanks. A sentence ends
-at . ! or ? before a capital letter, a digit or a quotation mark, unless the word before the full
-stop is a usual abbreviation, and at the end of a line.
+The tokens contain all characters of the text but its spaces. A sentence ends at . ! or ? before a
+capital letter, a digit or a quotation mark, unless the word before the full stop is a common
+abbreviation, and at the end of a line.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ ABBREVIATIONS = frozenset(
 APOSTROPHE = "['\u2019]"
 TOKEN = re.compile(
     rf"""
-      (?:https?://|www\.)[^\s<>"']*[\w/]           # an address
-    | [\w.+-]+@[\w-]+(?:\.[\w-]+)+                 # of mail
+      (?:https?://|www\.)[^\s<>"']*[\w/]           # URLs
+    | [\w.+-]+@[\w-]+(?:\.[\w-]+)+                 # email addresses
     | [@\#]\w+
     | \d+(?:[.,:/]\d+)+                            # numbers, dates, times
     | (?:[^\W\d_]\.){{2,}}                           # U.S.
@@ -45,14 +45,14 @@ OPENING = ('"', "``", "'", "\u201c", "\u2018", "(", "[", "\u00ab")
 
 def tokens(line: str) -> list[str]:
     """Split a text into tokens."""
-    return [token for token, _ in _apart(line)]
+    return [token for token, _ in _split(line)]
 
 
 def sentences(line: str) -> Iterator[list[str]]:
     """Yield the sentences of a line, each a list of tokens."""
     sentence: list[str] = []
     ended = False
-    for token, touches in _apart(line):
+    for token, touches in _split(line):
         closes = touches and token in CLOSING
         begins = token in OPENING or token[0].isupper() or token[0].isdigit()
         if ended and begins and not closes:
@@ -64,15 +64,15 @@ def sentences(line: str) -> Iterator[list[str]]:
         yield sentence
 
 
-def _apart(line: str) -> list[tuple[str, bool]]:
-    """Return the tokens, and whether each follows the one before without a blank."""
-    found: list[tuple[str, bool]] = []
+def _split(line: str) -> list[tuple[str, bool]]:
+    """Return the tokens, and whether each follows the previous one without a space."""
+    pairs: list[tuple[str, bool]] = []
     end = -1
     for match in TOKEN.finditer(line):
         token, touches = match[0], match.start() == end
         end = match.end()
-        if token == "." and touches and (found[-1][0] + ".").lower() in ABBREVIATIONS:
-            found[-1] = (found[-1][0] + ".", found[-1][1])
+        if token == "." and touches and (pairs[-1][0] + ".").lower() in ABBREVIATIONS:
+            pairs[-1] = (pairs[-1][0] + ".", pairs[-1][1])
         else:
-            found.append((token, touches))
-    return found
+            pairs.append((token, touches))
+    return pairs

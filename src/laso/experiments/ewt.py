@@ -8,7 +8,15 @@ from typing import Any
 
 from laso.experiments.joint import PERCEPTRON
 from laso.experiments.measure import Row, table, timed_predict
-from laso.experiments.report import Claim, Contrast, Plan, choices, document, sample, write_report
+from laso.experiments.report import (
+    Claim,
+    Contrast,
+    Plan,
+    choices,
+    document,
+    sample_texts,
+    write_report,
+)
 from laso.experiments.runner import Config, Experiment
 
 LAYERS = ("upos", "xpos", "feats")
@@ -133,11 +141,11 @@ data."""
 def section(rows: list[Row]) -> str:
     """Return a table of accuracies and times."""
     lines = []
+    measures = (*MEASURES, "epochs", "train_s", "test_s")
     for row in ROWS:
-        measures = (*MEASURES, "epochs", "train_s", "test_s")
-        samples = [one for name in measures if (one := sample(rows, row, name)) is not None]
-        if samples:
-            lines.append([row, *(one.text() for one in samples)])
+        texts = sample_texts(rows, row, measures)
+        if texts:
+            lines.append([row, *texts])
     head = ["", "UPOS", "XPOS", "features", "all", "epochs", "train s", "test s"]
     return table(head, lines, left=1)
 

@@ -34,13 +34,13 @@ class Box(NamedTuple):
     high: float
 
     def overlaps(self, other: Box) -> bool:
-        """Whether the two rectangles share an area."""
+        """Return whether the two rectangles overlap."""
         apart_x = self.right <= other.left or other.right <= self.left
         apart_y = self.high <= other.low or other.high <= self.low
         return not (apart_x or apart_y)
 
     def within(self, other: Box) -> bool:
-        """Whether the other rectangle holds all of this one."""
+        """Return whether the other rectangle contains this one."""
         return (
             other.left <= self.left
             and other.low <= self.low
@@ -49,7 +49,7 @@ class Box(NamedTuple):
         )
 
     def crossed_by(self, line: Line) -> bool:
-        """Whether a line passes through the rectangle; sampled, which is enough for a picture."""
+        """Return whether a line crosses the rectangle, checked at 41 points of the line."""
         (x0, y0), (x1, y1) = line
         for i in range(41):
             x, y = x0 + (x1 - x0) * i / 40, y0 + (y1 - y0) * i / 40

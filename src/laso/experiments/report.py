@@ -43,6 +43,12 @@ def sample(results: Iterable[Row], row: str, measure: str) -> Sample | None:
     return Sample(values) if values else None
 
 
+def sample_texts(results: list[Row], row: str, measures: Iterable[str]) -> list[str]:
+    """Return measures of a row as text, without those that were not measured."""
+    samples = (sample(results, row, measure) for measure in measures)
+    return [one.text() for one in samples if one is not None]
+
+
 def mean(results: Iterable[Row], row: str, measure: str) -> float | None:
     """Return the mean of a measure of a row; None if it was not measured."""
     values = sample(results, row, measure)

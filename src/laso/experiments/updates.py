@@ -7,7 +7,15 @@ from pathlib import Path
 from laso.experiments import joint
 from laso.experiments.joint import ALMA, SCORES, SHOWN
 from laso.experiments.measure import Row, table
-from laso.experiments.report import Claim, Contrast, Plan, choices, document, sample, write_report
+from laso.experiments.report import (
+    Claim,
+    Contrast,
+    Plan,
+    choices,
+    document,
+    sample_texts,
+    write_report,
+)
 from laso.experiments.runner import Config, Experiment
 
 STRATEGIES = {
@@ -32,12 +40,12 @@ CLAIMS = (
 def section(results: list[Row]) -> str:
     """Return a table of our scores beside the paper's F."""
     lines = []
+    measures = (*SCORES, "epochs", "train_s")
     for row in ROWS:
-        measures = (*SCORES, "epochs", "train_s")
-        samples = [one for name in measures if (one := sample(results, row, name)) is not None]
+        texts = sample_texts(results, row, measures)
         theirs = f"{PAPER[row]:.1f}" if row in PAPER else "-"
-        if samples:
-            lines.append([row, *(one.text() for one in samples), theirs])
+        if texts:
+            lines.append([row, *texts, theirs])
     head = ["strategy", "tag", "chunk", "joint", "F", "epochs", "train s", "paper's F"]
     return table(head, lines, left=1)
 

@@ -253,6 +253,18 @@ def label_numbers(column: Column, labels: Sequence[str], lengths: Array) -> Arra
     return codes
 
 
+def sentence_starts(lengths: Array) -> Array:
+    """Return the first token of each sentence, and the number of all tokens."""
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def require_columns(data: Data) -> Columns:
+    """Return the data if tokens have columns; raise BadData if they have feature lists."""
+    if isinstance(data, Features):
+        raise BadData("found tokens with features of their own, expected columns")
+    return data
+
+
 def take_inputs(dataset: Dataset, chosen: Array) -> Dataset:
     """Return the dataset of the chosen inputs."""
     rows, starts = _rows(dataset.starts, chosen)
@@ -270,7 +282,7 @@ def take_inputs(dataset: Dataset, chosen: Array) -> Dataset:
 def _rows(starts: Array, chosen: Array) -> tuple[Array, Array]:
     """Return the rows of the chosen ranges that begin at ``starts``, and their new starts."""
     lengths = np.diff(starts)[chosen]
-    new = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    new = sentence_starts(lengths)
     return np.repeat(starts[chosen] - new[:-1], lengths) + np.arange(new[-1]), new
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from laso.errors import BadTemplate
@@ -33,9 +33,8 @@ def read_crfpp(path: str | os.PathLike[str]) -> tuple[Template, ...]:
         The templates.
     """
     lines = []
-    for number, line in enumerate(template_text(path).splitlines(), start=1):
+    for where, line in _lines(path):
         if line.strip() and not line.startswith("#"):
-            where = f"{os.fspath(path)}:{number}"
             if line[0] not in "UB":
                 raise BadTemplate(f"{where}: found {line!r}, expected a line that begins U or B")
             lines.append((line[0], _parse_macros(line, "x", where)))
@@ -56,15 +55,20 @@ def read_wapiti(path: str | os.PathLike[str]) -> tuple[Template, ...]:
         The templates.
     """
     lines = []
-    for number, line in enumerate(template_text(path).splitlines(), start=1):
+    for where, line in _lines(path):
         text = line.partition("#")[0].rstrip()
         if text:
-            where = f"{os.fspath(path)}:{number}"
             kind = text[0].lower()
             if kind not in "ub*":
                 raise BadTemplate(f"{where}: found {text!r}, expected a line that begins u, b or *")
             lines.append((kind.upper(), _parse_macros(text, "xtm", where)))
     return _merge_bags(lines)
+
+
+def _lines(path: str | os.PathLike[str]) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a file, each with its position as text."""
+    for number, line in enumerate(template_text(path).splitlines(), start=1):
+        yield f"{os.fspath(path)}:{number}", line
 
 
 def _parse_macros(line: str, commands: str, where: str) -> tuple[str, Template]:

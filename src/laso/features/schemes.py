@@ -56,8 +56,7 @@ def read_tags(column: Column, lengths: Array) -> tuple[Spans, str]:
     names = tuple(sorted({kind for _, kind in parsed}))
     marks = np.array([mark for mark, _ in parsed], np.int64)[factor.codes]
     types = np.array([names.index(kind) for _, kind in parsed], np.int64)[factor.codes]
-    first = np.zeros(len(types), bool)
-    first[(np.cumsum(lengths) - lengths)[lengths > 0]] = True
+    first = _sentence_beginnings(lengths)
     before = np.concatenate([[_O], marks[:-1]])
     before[first] = _O
     after_same = (before != _O) & (np.concatenate([[-1], types[:-1]]) == types)
@@ -85,8 +84,7 @@ def read_partial_tags(
     numbers = [names.index(kind) if kind in names else -1 for _, kind in parsed]
     marks = np.array([mark for mark, _ in parsed], np.int64)[factor.codes]
     types = np.where(known, np.array(numbers, np.int64)[factor.codes], -1)
-    first = np.zeros(len(types), bool)
-    first[(np.cumsum(lengths) - lengths)[lengths > 0]] = True
+    first = _sentence_beginnings(lengths)
     before, was_known = np.roll(marks, 1), np.roll(known, 1) | first
     before[first] = _O
     after_same = was_known & (before != _O) & (np.roll(types, 1) == types)
@@ -110,6 +108,13 @@ def read_partial_tags(
             **position(lengths, i),
         )
     return spans, PartialTags(begins, types), scheme
+
+
+def _sentence_beginnings(lengths: Array) -> Array:
+    """Return flags for the first token of each sentence."""
+    first = np.zeros(int(lengths.sum()), bool)
+    first[(np.cumsum(lengths) - lengths)[lengths > 0]] = True
+    return first
 
 
 def _span_types(types: Array, starts: Array) -> Array:

@@ -1,9 +1,9 @@
-"""Tasks: what is searched and what an output is.
+"""Tasks: the search problem, and the form of inputs and outputs.
 
-base.py        Task, the one page that the author of a task reads
-sequences.py   what the tasks over sentences share
+base.py        Task, the interface that the author of a task implements
+sequences.py   base class of the tasks over sentences
 tagging/ chunking/ joint/ parsing/ clustering/
-               one room for each task: its problem, its encoder, its task
+               one folder for each task: its problem, its encoder, its task
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ REGISTRY = {
     "chunking": "laso.tasks.chunking:ChunkingTask",
     "joint": "laso.tasks.joint:JointTask",
 }
-"""The built-in tasks by the names that model files have."""
+"""The built-in tasks, by their names in model files."""
 
 
 def task_type(name: str) -> type[Task]:
     """Return the class of a built-in task."""
     module, _, cls = REGISTRY[name].partition(":")
-    found: type[Task] = getattr(import_module(module), cls)
-    return found
+    task: type[Task] = getattr(import_module(module), cls)
+    return task

@@ -1,4 +1,4 @@
-"""The task of a compiled problem whose inputs are arrays already: its outputs are steps."""
+"""The task of a compiled problem whose inputs are integer arrays and whose outputs are steps."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ArrayTask(Task):
     spec : sequence of int, default=()
         The problem's constants, ``x.spec``.
     pool, values : sequences, default=()
-        What all inputs share, ``x.pool`` and ``x.values``.
+        Arrays that all inputs share, ``x.pool`` and ``x.values``.
     """
 
     name = "arrays"
@@ -48,15 +48,15 @@ class ArrayTask(Task):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The numbers of the labels."""
+        """The numbers of the labels, as text."""
         return tuple(map(str, range(self.n_labels)))
 
     def gold(self, x: Any, y: Any) -> Sequence[Any]:
-        """Return the output as it is."""
+        """Return the output unchanged."""
         return list(y)
 
     def encode(self, inputs: Any, outputs: Any = None) -> Dataset:
-        """Return inputs and outputs, which are integers, as arrays."""
+        """Return integer inputs and outputs as arrays."""
         return make_dataset(inputs, outputs, spec=self.spec, pool=self.pool, values=self.values)
 
     def decode(self, x: Any, steps: Sequence[Operator]) -> list[Operator]:

@@ -1,4 +1,4 @@
-"""The one page that the author of a task reads: what is searched, and what an output is.
+"""The interface of a task, which defines the search problem and the form of its outputs.
 
     class Segmentation(Task):
         name = "segmentation"
@@ -30,17 +30,17 @@ from laso.updates import perceptron
 
 
 class Step(NamedTuple):
-    """What a step is called, and how many items it is about."""
+    """The name of a step, and the number of items that it covers."""
 
     name: str
     length: int = 1
 
 
 class Task(BatchTask):
-    """Defines what is searched and what an output is; an estimator does everything else.
+    """Defines a search problem, its inputs and its outputs; an estimator does everything else.
 
-    A task is a subclass that overrides the required part. ``__init__`` stores parameters under
-    their names; what is learned from data ends in ``_``.
+    A task is a subclass that overrides the required methods. ``__init__`` stores parameters under
+    their names; attributes learned from data end in ``_``.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class Task(BatchTask):
         raise NotImplementedError(f"{type(self).__name__} needs a method gold(x, y)")
 
     def decode(self, x: Any, steps: Sequence[Operator]) -> Any:
-        """Return the output that the steps (group, label) of a search make of one input."""
+        """Return the output of one input, given the steps (group, label) of the search."""
         raise NotImplementedError(f"{type(self).__name__} needs a method decode(x, steps)")
 
     # ------------------------------------------------------------------ optional
@@ -88,41 +88,41 @@ class Task(BatchTask):
         return ()
 
     def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> float:
-        """Return how good predicted outputs are, from 0 to 1; by default, how many are right."""
+        """Return a score from 0 to 1; by default, the fraction of correct outputs."""
         pairs = list(zip(gold, predicted, strict=True))
         return sum(bool(a == b) for a, b in pairs) / max(1, len(pairs))
 
     def describe(self, group: int, label: int) -> Step:
-        """Return what a step is called in explanations, and how many items it is about.
+        """Return the name of a step, and the number of items that it covers.
 
-        Forced outputs and confidences name steps so.
+        Explanations, forced outputs and confidences use these names.
         """
         name = self.classes[label]
         return Step(f"{name} {group}" if group else name)
 
     def describe_feature(self, numbers: Sequence[int], items: Array) -> str | None:
-        """Return the name of the feature whose key ``mix`` made of these numbers, in their order.
+        """Return the name of the feature whose key ``mix`` hashed from these numbers, in order.
 
-        ``items`` are the encoded rows that the step is about. None: the feature has no name.
+        ``items`` are the encoded rows that the step covers. None: the feature has no name.
         """
         return None
 
     def feature_names(self, keys: Array) -> dict[int, str]:
-        """Return the names of those of the keys that can be named without an input."""
+        """Return the names of those feature keys that can be named without an input."""
         return {}
 
     def decisions(self, y: Any) -> set[tuple[str, int, int]] | None:
         """Return the steps of a gold output as (name, first item, end).
 
-        None: calibration finds them by following y-good steps.
+        None: calibration follows y-good steps to find them.
         """
         return None
 
     def read_file(self, path: str, *, labelled: bool) -> tuple[list[Any], list[Any] | None]:
         """Return the inputs of a file, and the outputs if it is ``labelled``, for the command line.
 
-        By default a file has one token a line, its columns apart by blanks, the label last, and an
-        empty line after each sentence.
+        By default a file has one token a line, with columns separated by blanks, the label last,
+        and an empty line after each sentence.
         """
         sentences = read_columns(path)
         if not labelled:
@@ -133,7 +133,7 @@ class Task(BatchTask):
     def write_output(self, x: Any, y: Any) -> str:
         """Return an output as the command line writes it.
 
-        By default a token and its label a line where there is a label for each token, else JSON.
+        By default, one line with token and label for each token if tokens have labels, else JSON.
         """
         if isinstance(y, list) and isinstance(x, list) and len(x) == len(y) and x:
             rows = [
@@ -143,23 +143,23 @@ class Task(BatchTask):
         return json.dumps(y, ensure_ascii=False)
 
     def default_queue(self) -> MakeQueue:
-        """Return the queue that is used where none is chosen."""
+        """Return the default queue."""
         return beam(5)
 
     def default_update(self) -> Rule:
-        """Return the update rule that is used where none is chosen."""
+        """Return the default update rule."""
         return perceptron()
 
     def bias_keys(self) -> Sequence[int]:
-        """Return keys of features of which every step has exactly one, for ``biased``."""
+        """Return feature keys of which every step has exactly one, for ``biased``."""
         return ()
 
     def state(self) -> dict[str, Any]:
-        """Return what else a model file must hold, as JSON."""
+        """Return further state for the model file, as JSON."""
         return {}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take over what ``state`` returned, from a file that may hold anything."""
+        """Restore what ``state`` returned; the file may contain anything."""
 
     def validate(self) -> None:
-        """Raise ValueError if a parameter makes no sense."""
+        """Raise ValueError if a parameter is invalid."""

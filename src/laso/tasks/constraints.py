@@ -14,15 +14,15 @@ from laso.errors import BadData
 
 @dataclass(frozen=True)
 class Constraints:
-    """Which labels may begin a sentence, follow each label, and end it, as flags."""
+    """Flags for the labels that may begin a sentence, follow each label, and end a sentence."""
 
-    follow: Array  # (labels + 1, labels): row 0 for the beginning, then one for each label
+    follow: Array  # (labels + 1, labels): row 0 for the beginning, then one row for each label
     end: Array  # (labels,)
 
     def reaching(self, longest: int) -> Array:
-        """Row k: the labels from which k more words can be labelled to an end.
+        """Return rows of flags; row k has the labels after which k more words can be labelled.
 
-        It stops where the rows repeat themselves, or at the longest sentence.
+        The rows end when they repeat, or at the longest sentence.
         """
         rows = [self.end.astype(bool)]
         after = self.follow[1:].astype(bool)
@@ -34,14 +34,14 @@ class Constraints:
         return np.array(rows)
 
     def allows_length(self, length: int) -> bool:
-        """Can a sentence of so many words be labelled at all?"""
+        """Return whether a sentence of this length has a valid label sequence."""
         rows = self.reaching(length)
         return not length or bool((self.follow[0] & rows[min(length, len(rows)) - 1]).any())
 
     def good_sets(self, gold: Array) -> Array | None:
-        """For each word the labels (flags) from which the gold labels after it can be reached.
+        """Return flags for the labels of each word from which the later gold labels are reachable.
 
-        ``gold`` is -1 where no label is known. None if the labels known cannot be had at all.
+        ``gold`` is -1 for unknown labels. None if the known labels violate the constraints.
         """
         n = len(self.end)
         sets = np.ones((len(gold), n), bool)
@@ -54,12 +54,12 @@ class Constraints:
 
 
 def bio(labels: Sequence[str]) -> Constraints:
-    """I-x only after B-x or I-x."""
+    """Return the constraints of BIO: I-x only after B-x or I-x."""
     return _scheme("BIO", labels, begins="OB", inside={"I": "BI"}, ends="OBI")
 
 
 def iobes(labels: Sequence[str]) -> Constraints:
-    """Chunks are S-x, or B-x, any number of I-x, and E-x."""
+    """Return the constraints of IOBES: a chunk is S-x, or B-x, any number of I-x, and E-x."""
     return _scheme("IOBES", labels, begins="OBS", inside={"I": "BI", "E": "BI"}, ends="OES")
 
 
@@ -83,10 +83,11 @@ def _scheme(
 
 
 def table(labels: Sequence[str], given: Mapping[str | None, Sequence[str | None]]) -> Constraints:
-    """From a table: for each label those that may follow it, None standing for both ends.
+    """Return constraints from a table of the labels that may follow each label.
 
-    A label without an entry may be followed by any; without one for None, any may begin; and
-    without a None among those that follow, any may end. Labels that do not occur are passed over.
+    The key None stands for the beginning, the value None for the end. A label without an entry may
+    be followed by any label; without an entry for None, any label may begin a sentence; without a
+    value None, any label may end it. Labels that do not occur in ``labels`` are ignored.
     """
     n = len(labels)
     number = {label: i for i, label in enumerate(labels)}
@@ -105,16 +106,16 @@ def table(labels: Sequence[str], given: Mapping[str | None, Sequence[str | None]
 def constraints(
     labels: Sequence[str], given: str | Mapping[str | None, Sequence[str | None]]
 ) -> Constraints:
-    """Constraints as users give them: "BIO", "IOBES" or a table."""
+    """Return the constraints for the argument of a user: "BIO", "IOBES" or a table."""
     if isinstance(given, str):
         return (bio if given == "BIO" else iobes)(labels)
     return table(labels, given)
 
 
 def check_labels(rules: Constraints, labels: Sequence[str], gold: Array, starts: Array) -> None:
-    """Raise an error that names the first gold label that the constraints forbid.
+    """Raise BadData for the first gold label that violates the constraints.
 
-    ``gold`` has the labels of all tokens as numbers, -1 where none is known.
+    ``gold`` has the numbers of the labels of all tokens, -1 for unknown labels.
     """
     if not len(gold):
         return

@@ -1,4 +1,4 @@
-"""What the tasks over sentences share: columns, templates, labels, and their place in a file."""
+"""Base class of the tasks over sentences: columns, templates, labels and their storage."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from laso.tasks.feature_names import Namer
 from laso.updates import perceptron, worst
 
 USUAL_NAMES = ("w", "pos")
-WITH_MARGIN = perceptron(weighting=worst, margin=1.0)  # the default update of some tasks
+WITH_MARGIN = perceptron(weighting=worst, margin=1.0)  # the default update of several tasks
 
 
 class SequenceTask(Task):
     """Base class of the tasks over sentences.
 
-    A token has columns, or features of its own; features are templates over them. A subclass says
-    which templates there are, makes the encoder, and turns gold outputs into numbers.
+    A token has columns or a feature list; features are templates over columns. A subclass defines
+    the templates, makes the encoder, and encodes gold outputs.
     """
 
     encoder_: ColumnEncoder
@@ -45,7 +45,7 @@ class SequenceTask(Task):
     def __init__(self, *, columns: Sequence[str] | None) -> None:
         self.columns = columns
 
-    # ------------------------------------------------------------------ what a subclass says
+    # ------------------------------------------------------------------ for subclasses
 
     @abstractmethod
     def templates(self, names: tuple[str, ...]) -> str | Sequence[str | Template]:
@@ -59,26 +59,26 @@ class SequenceTask(Task):
         labels: tuple[str, ...],
         width: int,
     ) -> ColumnEncoder:
-        """Return an encoder, for training and for a loaded file; ``state_`` is set."""
+        """Return an encoder, for training or for a loaded file; ``state_`` is already set."""
 
     @abstractmethod
     def gold_numbers(self, data: Data, outputs: Any) -> Array:
-        """Return gold outputs as the numbers that the encoder takes."""
+        """Return gold outputs as the numbers that the encoder expects."""
 
     def labels_in(self, data: Data, outputs: Any) -> list[str]:
         """Return the labels that occur, sorted."""
         return distinct_labels(outputs, data.lengths)
 
     def counts_in(self, data: Data, outputs: Any) -> list[Counter[str]]:
-        """Return how often each label occurs, for each layer of labels."""
+        """Return the frequency of each label, for each layer of labels."""
         return [count_labels(outputs)]
 
     def state_with(self, state: dict[str, Any] | None, data: Data, outputs: Any) -> dict[str, Any]:
-        """Return the state of a model after it has seen these data too, as JSON."""
+        """Return the task's state, as JSON, updated with more training data."""
         return {}
 
     def keeps_weights(self, old: ColumnEncoder, new: ColumnEncoder) -> bool:
-        """Whether weights keep their meaning with an encoder of more labels."""
+        """Return whether learned weights stay valid with an encoder of more labels."""
         return new.labels[: len(old.labels)] == old.labels
 
     # ------------------------------------------------------------------ reading
@@ -95,7 +95,7 @@ class SequenceTask(Task):
         return data.split()
 
     def read_inputs(self, X: Any) -> Data:
-        """Return sentences; a column of labels is dropped."""
+        """Return sentences without their column of labels, if they have one."""
         return self._unlabelled(read_input(X))
 
     def _unlabelled(self, data: Data) -> Data:
@@ -114,17 +114,17 @@ class SequenceTask(Task):
         return 1
 
     def split(self, data: Columns) -> tuple[Columns, Any]:
-        """Return the input columns, and the labels behind them."""
+        """Return the input columns and the labels, which are the last columns."""
         return data.split()
 
     def take(self, inputs: Data, chosen: Sequence[int]) -> Data:
-        """Return the data themselves, which ``decode_all`` does not look at."""
+        """Return all inputs, since ``decode_all`` does not use them."""
         return inputs
 
-    # ------------------------------------------------------------------ learning about data
+    # ------------------------------------------------------------------ learning from data
 
     def observe(self, parts: Iterable[tuple[Data, Any]], *, classes: Sequence[str] = ()) -> None:
-        """Find the labels and what else the encoder must know."""
+        """Learn the labels and the state that the encoder needs."""
         old: ColumnEncoder | None = getattr(self, "encoder_", None)
         state = None if old is None else self.state_
         labels, counts, first = set(classes), [Counter[str]()] * self.n_layers, None
@@ -165,7 +165,7 @@ class SequenceTask(Task):
         self.encoder_ = encoder
 
     def column_names(self, n: int) -> tuple[str, ...]:
-        """Return the names of n input columns."""
+        """Return the names of n input columns, which ``columns`` or defaults define."""
         if self.columns is None or not n:
             return tuple(USUAL_NAMES[i] if i < len(USUAL_NAMES) else str(i) for i in range(n))
         names = tuple(self.columns)
@@ -181,13 +181,13 @@ class SequenceTask(Task):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The labels of operators, by their numbers."""
+        """The labels of operators, in the order of their numbers."""
         return self.encoder_.labels if hasattr(self, "encoder_") else ()
 
     # ------------------------------------------------------------------ encoding
 
     def encode(self, inputs: Data, outputs: Any = None) -> Dataset:
-        """Return sentences as arrays; with outputs, new values of the columns are numbered."""
+        """Return sentences as arrays; with outputs, for training, new column values get numbers."""
         if outputs is None:
             return self.encoder_.dataset(inputs)
         self.encoder_.grow(inputs)
@@ -199,7 +199,7 @@ class SequenceTask(Task):
         return self.encoder_.shift_pool(items, offset)
 
     def joint_constants(self, longest: int, most: int) -> Array:
-        """Return constants that fit parts of data encoded one by one."""
+        """Return the constants for pieces of data that were encoded one by one."""
         return self.encoder_.spec_for(longest, most if not self.encoder_.names else None)
 
     def gold_outputs(self, inputs: Data, outputs: Any) -> list[Any]:
@@ -209,11 +209,11 @@ class SequenceTask(Task):
     # ------------------------------------------------------------------ names
 
     def decisions(self, y: Any) -> set[tuple[str, int, int]] | None:
-        """Return the labels of the tokens."""
+        """Return the label of each token as (label, first token, end)."""
         return {(joined_label(label), i, i + 1) for i, label in enumerate(y)}
 
     def tags_of(self, layer: bool | str) -> Callable[[Any], Sequence[str]]:
-        """Return a function from an output to the tags that mark chunks in it."""
+        """Return a function from an output to its chunk tags."""
         if layer is not True:
             raise ValueError(f"chunks must be False or True, found {layer!r}")
         return lambda output: output
@@ -223,7 +223,7 @@ class SequenceTask(Task):
         return int(name in self.encoder_.labels)
 
     def namer(self) -> Namer:
-        """Return what names the features of the encoder as it is."""
+        """Return the object that names features, for the current encoder."""
         if not hasattr(self, "namer_"):
             self.namer_ = Namer(self.encoder_)
         return self.namer_
@@ -233,7 +233,7 @@ class SequenceTask(Task):
         return self.namer().name(numbers, items)
 
     def feature_names(self, keys: Array) -> dict[int, str]:
-        """Return the names of the features that the known words and labels can have."""
+        """Return names for the feature keys that known words and labels can produce."""
         return self.namer().of_keys(keys)
 
     def add_names(self, other: BatchTask) -> None:
@@ -242,18 +242,18 @@ class SequenceTask(Task):
         self.encoder_.attributes |= other.encoder_.attributes
 
     def bias_keys(self) -> Sequence[int]:
-        """Return the key of ``bias``, or those of all labels before."""
+        """Return the feature key of ``bias``, or the keys of ``label[-1]`` for all labels."""
         names = [str(template) for template in self.encoder_.templates]
         if BIAS in names:
             return [int(string_keys([BIAS])[0])]
-        before = f"{LABEL}[-1]"  # there is always one, even at the beginning
+        before = f"{LABEL}[-1]"  # every step has it, even the first
         root, n = int(string_keys([before])[0]), len(self.encoder_.labels)
         return [mix(root, label) for label in range(-1, n)] if before in names else []
 
     # ------------------------------------------------------------------ files
 
     def state(self) -> dict[str, Any]:
-        """Return what the encoder must know beside the labels."""
+        """Return the state that the encoder needs beside the labels."""
         return dict(self.state_)
 
     def pack(self, keys: Array | None) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -277,7 +277,7 @@ class SequenceTask(Task):
         return header, tensors
 
     def unpack(self, header: dict[str, Any], tensors: dict[str, Array]) -> None:
-        """Take over what ``pack`` returned."""
+        """Restore what ``pack`` returned."""
         labels, names = check_strings(header["labels"]), check_strings(header["columns"])
         templates = parse_templates(check_strings(header["templates"]))
         self.state_ = dict(header["state"])
@@ -301,7 +301,7 @@ class SequenceTask(Task):
 
 
 def check_strings(value: Any) -> list[str]:
-    """The value, if it is a list of distinct strings."""
+    """Return the value if it is a list of distinct strings, else raise BadModel."""
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         raise BadModel(f"found {str(value)[:60]!r}, expected a list of strings")
     if len(set(value)) < len(value):
@@ -315,7 +315,7 @@ def resolve_features(
     sets: Mapping[str, Callable[..., list[str]]],
     *names: Sequence[str],
 ) -> str | Sequence[str | Template]:
-    """The templates of a feature set for columns of these names, or the user's own."""
+    """Return the templates of a named feature set, or the user's own templates."""
     if isinstance(features, str) and features in sets:
         return sets[features](*names, resources)
     if resources:
@@ -327,25 +327,25 @@ def resolve_features(
 
 
 def joined_label(label: Any) -> str:
-    """A label, or the labels of several layers, as one text."""
+    """Return a label, or the labels of several layers, as one string."""
     return label if isinstance(label, str) else "/".join(map(str, label))
 
 
 def label_list(labels: Column) -> list[str | None]:
-    """The labels of all tokens as one list."""
+    """Return the labels of all tokens as one list."""
     if isinstance(labels, Factor):
         return list(np.array(labels.values, dtype=object)[labels.codes].tolist())
     return list(labels)
 
 
 def split_sentences(labels: Column, lengths: Array) -> list[list[str | None]]:
-    """The labels of all tokens as a list for each sentence."""
+    """Split the labels of all tokens into a list for each sentence."""
     flat = label_list(labels)
     return [flat[a:b] for a, b in pairwise([0, *np.cumsum(lengths).tolist()])]
 
 
 def count_labels(column: Column) -> Counter[str]:
-    """How often each label occurs."""
+    """Return the frequency of each label."""
     if isinstance(column, Factor):
         numbers = np.bincount(column.codes, minlength=len(column.values)).tolist()
         return Counter(dict(zip(column.values, numbers, strict=True)))

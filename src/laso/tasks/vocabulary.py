@@ -1,4 +1,4 @@
-"""Numbers for strings: what a task's items and labels become before the engine sees them."""
+"""Vocabularies: dictionaries from the strings of a task's items to integers."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from laso.engine.layout import Array
 from laso.errors import BadData, quoted
 
 UNKNOWN = -1
-"""The number of a string that training never saw."""
+"""The number of a string that did not occur in training."""
 
 
 @dataclass
 class Vocabulary:
-    """One dictionary for each column of the items; integers stay as they are."""
+    """One dictionary for each column of the items; integers are kept unchanged."""
 
     columns: list[dict[str, int]] = field(default_factory=list)
 
     def number(self, rows: Sequence[Any], *, grow: bool, example: int) -> Array:
-        """The items of one input as an integer matrix, one row for each item.
+        """Return the items of one input as an integer matrix with a row for each item.
 
-        A row is a string, an integer, or a tuple of them. New strings are numbered if ``grow``,
-        otherwise they are ``UNKNOWN``.
+        An item is a string, an integer, or a tuple of them. With ``grow``, new strings get new
+        numbers, otherwise they are ``UNKNOWN``.
         """
         tuples = [row if isinstance(row, (tuple, list)) else (row,) for row in rows]
         width = len(tuples[0]) if tuples else max(1, len(self.columns))

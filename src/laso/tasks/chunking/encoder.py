@@ -8,10 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
-from laso.data.table import Data, Features
+from laso.data.table import Data
 from laso.engine.layout import Array, Dataset
-from laso.errors import BadData, BadTemplate
-from laso.features.encoder import ColumnEncoder
+from laso.errors import BadTemplate
+from laso.features.encoder import ColumnEncoder, require_columns, sentence_starts
 from laso.features.inputs import mix_arrays, string_keys
 from laso.features.schemes import OUTSIDE
 from laso.features.templates import ENDS, LABEL, LENGTH, Atom, Template
@@ -34,7 +34,7 @@ _PLACES = {
 
 
 def kind_of(template: Template) -> int:
-    """Which cells of a chunk a template belongs to."""
+    """Return the kind of a chunk template, which determines its cached block."""
     places = {atom.place for atom in template.atoms}
     grams = places & set(_GRAMS)
     if grams and len(places) > 1:
@@ -59,9 +59,9 @@ def kind_of(template: Template) -> int:
 
 @dataclass
 class SegmentEncoder(ColumnEncoder):
-    """Makes a corpus of sentences to be cut into chunks of at most ``limit`` words.
+    """Encodes sentences to be segmented into chunks of at most ``limit`` words.
 
-    ``longest`` has the most words of chunks of a label, where they are fewer.
+    ``longest`` has the largest length for chunks of a label, where it is smaller.
     """
 
     limit: int = 1
@@ -72,7 +72,7 @@ class SegmentEncoder(ColumnEncoder):
 
     @cached_property
     def _sequences(self) -> list[int]:
-        """The views of which whole sequences are asked for."""
+        """The views whose whole sequences are features (the place all)."""
         atoms = [(t, atom) for t in self.templates for atom in t.atoms if atom.place == "all"]
         return sorted({self._view(template, atom) for template, atom in atoms})
 
@@ -85,7 +85,7 @@ class SegmentEncoder(ColumnEncoder):
 
     @cached_property
     def programs(self) -> Programs:
-        """The templates as numbers."""
+        """The templates as programs for ``make_spec``."""
         ids = string_keys([template.identity for template in self.templates]).tolist()
         programs: dict[int, list[tuple[int, list[int] | list[tuple[int, int, int]]]]] = {}
         for key, template in zip(ids, self.templates, strict=True):
@@ -106,7 +106,7 @@ class SegmentEncoder(ColumnEncoder):
 
     @property
     def limits(self) -> list[int]:
-        """The most words that chunks of each label may have."""
+        """The largest length of chunks of each label."""
         longest = {**self.longest, OUTSIDE: 1}
         return [longest.get(label, self.limit) for label in self.labels]
 
@@ -126,15 +126,14 @@ class SegmentEncoder(ColumnEncoder):
         return items
 
     def spec_for(self, longest: int, most: int | None) -> Array:
-        """The constants do not depend on the sentences."""
+        """Return the constants, which do not depend on the sentences."""
         return self.spec
 
     def dataset(self, data: Data, gold: Array | None = None) -> Dataset:
-        """The arrays for the engine; ``gold`` has a number for each word (see chunking.py)."""
-        if isinstance(data, Features):
-            raise BadData("found tokens with features of their own, expected columns")
+        """Return the arrays for the engine; ``gold`` has the number of each word (see problem)."""
+        data = require_columns(data)
         lengths = data.lengths
-        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        starts = sentence_starts(lengths)
         n = int(starts[-1])
         items = np.zeros((n, len(self.views) + 1), np.int32)
         items[:, :-1] = self._column_items(data, n)[:, : len(self.views)]

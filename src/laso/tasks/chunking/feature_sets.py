@@ -1,6 +1,6 @@
 """Feature sets for chunks: those of section 4.1 of the paper and richer ones.
 
-A feature set is a list of templates (see laso.features.templates), to print, to cut and to extend:
+A feature set is a list of templates (see laso.features.templates) that users can print and edit:
 
     print("\\n".join(paper_features(("w", "pos"))))
 """
@@ -24,9 +24,10 @@ META = "[each,pair,triple,all,first-1,last+1]"
 
 
 def paper_features(names: Sequence[str], resources: Sequence[str] = ()) -> list[str]:
-    """Section 4.1: all base features in all meta features, the length, the label before.
+    """Return the features of section 4.1 for columns of these names, of which the first has words.
 
-    The first column has the words; of the others the values and their first characters count.
+    They are all base features in all meta features, the length and the previous label. The base
+    features of the other columns are their values and first characters.
     """
     word, *others = names
     bases = [".".join(filter(None, (word, base))) for base in OF_WORDS]
@@ -37,15 +38,15 @@ def paper_features(names: Sequence[str], resources: Sequence[str] = ()) -> list[
 
 
 def rich_features(names: Sequence[str], resources: Sequence[str] = ()) -> list[str]:
-    """Those of the paper, and more: the borders, two words out, several columns at once."""
+    """Return the paper's features and more: boundaries, wider context, several columns at once."""
     more = [template for kind in additions(names).values() for template in kind]
     return [*paper_features(names, resources), *more]
 
 
 def additions(names: Sequence[str]) -> dict[str, list[str]]:
-    """What ``rich`` has beside ``paper``, by kinds."""
+    """Return the templates of ``rich`` that ``paper`` does not have, by kind."""
     word, *others = names
-    found = {
+    kinds = {
         "two words out": [f"{name}[first-2,last,last+2]" for name in names],
         "pairs across borders": [pair for name in names for pair in _borders(name, name)],
     }
@@ -68,12 +69,12 @@ def additions(names: Sequence[str]) -> dict[str, list[str]]:
             "the label before with the first tag": [f"{LABEL}[-1]|{other}[first]"],
         }
         for kind, templates in more.items():
-            found.setdefault(kind, []).extend(templates)
-    return found
+            kinds.setdefault(kind, []).extend(templates)
+    return kinds
 
 
 def _borders(left: str, right: str) -> list[str]:
-    """Two words with a border of the chunk between them."""
+    """Return pairs of words with a boundary of the chunk between them."""
     return [f"{left}[first-1]|{right}[first]", f"{left}[last]|{right}[last+1]"]
 
 

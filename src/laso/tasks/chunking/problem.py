@@ -1,4 +1,4 @@
-"""Segmentation and labelling as search (section 4.1): chunk by chunk, with no detour over words.
+"""Segmentation and labelling as search (section 4.1): each step is a whole labelled chunk.
 
 State: the number of words covered and the label of the last chunk. Operator: the group is the
 length of the next chunk, the label is its label; "outside" is a label too, of single words.
@@ -8,18 +8,17 @@ length of the next chunk, the label is its label; "outside" is a label too, of s
                are incomplete, no known label or boundary contradicts the chunk
     Action     the words of the chunk are covered, and its label is the last
 
-Features are templates (see laso.features.segments) interpreted here, so that new ones need no new
-compilation. The sum of a chunk is built from blocks that many chunks share:
+Features are templates (see laso.features.templates) interpreted here, so that new templates need no
+new compilation. The score of a chunk is the sum of cached blocks that many chunks share:
 
     GRAM(i)      word i alone, then with the pairs, then with the triples that end there
-    END(e)       what is around an end at e
+    END(e)       the features of an end at e
     INNER(s, l)  INNER(s, l - 1), the grams of the chunk's last word, and this word at its position;
-                 with l = 1 also what is around a beginning at s
-    WHOLE(s, l)  INNER(s, l), END(s + l), and what only the whole chunk tells
+                 with l = 1 also the features of a beginning at s
+    WHOLE(s, l)  INNER(s, l), END(s + l), and the features of the whole chunk
 
 An output has ``chunk_code(length, label)`` for each word at which a chunk begins, and -1 for the
-others. In sentences of which not all is known, each word has a ``partial_code(begins, label)``
-below -1 instead.
+others. In partially labelled sentences, each word has a ``partial_code(begins, label)`` below -1.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -41,36 +40,36 @@ from laso.features.windows import value_at
 (
     N_LABELS,
     LIMIT,  # the length of the longest chunk
-    LIMITS,  # where those of the longest chunks of each label are
-    SHIFT,  # two blocks for each length fit into so many bits
-    SUMS,  # the column with the row of the pool where the sums before a word stand
+    LIMITS,  # the offset of the largest chunk lengths of each label
+    SHIFT,  # the number of bits that two blocks for each length need
+    SUMS,  # the column with the pool row that has the running sums before a word
     WIDTH,  # of such a row: a power, then the sums of the columns
-    COSTS,  # 0, or where the losses of labels that are missed are
-    TAIL,  # and the two after it: the most words of a gram in a chunk of 1, 2 and more words
+    COSTS,  # the offset of the class costs; 0: none
+    TAIL,  # and the two after it: the largest gram in a chunk of 1, 2 and more words
 ) = range(8)
 PROGRAMS = TAIL + 3
-# Each kind of templates has its place in spec and their number. The kinds are these, of which the
-# first three are grams of one, two and three words.
+# For each kind of template: the offset of its program, and the number of templates. The first three
+# kinds are grams of one, two and three words.
 ANY, PAIR, TRIPLE, EACH, BEGIN, END, WHOLE, STEP = range(8)
 HEAD = PROGRAMS + 2 * 8
 
-FIRST, LAST, LENGTH, ALL, LABEL = range(5)  # what an atom is about
+FIRST, LAST, LENGTH, ALL, LABEL = range(5)  # the kinds of atoms
 
 
 def begins_at(spec, code):
-    """Does a chunk begin at a word of which an output says so much?"""
+    """Return whether a chunk begins at a word with this partial code: NEVER, MAYBE or SURELY."""
     return (-2 - code) // (spec[N_LABELS] + 1)
 
 
 def label_at(spec, code):
-    """The label known of a word, -1 if none is."""
+    """Return the known label of a word, -1 if it is unknown."""
     if code >= 0:
         return code % spec[N_LABELS]
     return (-2 - code) % (spec[N_LABELS] + 1) - 1 if code < -1 else -1
 
 
 def may_be(spec, y, start, end, label):
-    """May there be such a chunk in a sentence of which not all is known?
+    """Return whether a partially labelled sentence allows this chunk.
 
     In IOB1, I-x after a chunk of type x continues that chunk.
     """
@@ -85,7 +84,7 @@ def may_be(spec, y, start, end, label):
 
 
 def gram_keys(x, kind, i, position, out):
-    """Write the keys of all grams that end at word i: those of single words know a position."""
+    """Write the feature keys of all grams of a kind that end at word i."""
     spec, items, keys = x.spec, x.items, out.keys
     at, n = spec[PROGRAMS + 2 * kind], spec[PROGRAMS + 2 * kind + 1]
     first = i - kind if kind < EACH else i
@@ -103,7 +102,7 @@ def gram_keys(x, kind, i, position, out):
 
 
 def atom_keys(x, kind, start, length, label, out, written):
-    """Write the keys of templates whose atoms are about a chunk, behind those written."""
+    """Append the feature keys of templates whose atoms refer to the whole chunk."""
     spec, items, pool, keys = x.spec, x.items, x.pool, out.keys
     at, n = spec[PROGRAMS + 2 * kind], spec[PROGRAMS + 2 * kind + 1]
     row = items[start, spec[SUMS]] * spec[WIDTH]
@@ -121,7 +120,7 @@ def atom_keys(x, kind, start, length, label, out, written):
             elif what == LENGTH:
                 value = length
             elif what == ALL:
-                # A sequence's hash is a difference of running sums, moved to a common place.
+                # A sequence's hash is a difference of running sums, shifted to a common position.
                 value = (int(pool[until + column]) - int(pool[row + column])) * power
             else:
                 value = label
@@ -167,7 +166,7 @@ class Chunking(CompiledProblem):
     def sub_block(x, block, i):
         spec, n = x.spec, x.items.shape[0]
         at = block - 4 * n
-        if at < 0:  # a triple counts with the pair that it ends in, a pair with its word
+        if at < 0:  # the block of a triple includes that of its last pair, a pair that of its word
             return block - n if i == 0 and n <= block < 3 * n else -1
         start = at >> spec[SHIFT]
         length = ((at - (start << spec[SHIFT])) >> 1) + 1
@@ -183,7 +182,7 @@ class Chunking(CompiledProblem):
 
     @staticmethod
     def block_features(x, block, out):
-        # One call of each kind, for they are compiled into this function as often as they occur.
+        # One call of each kind, since every call is inlined by the compiler.
         spec, n = x.spec, x.items.shape[0]
         at = block - 4 * n
         start, length, position = at >> spec[SHIFT], 1, 0
@@ -260,15 +259,15 @@ def chunk_code(length: int | Array, label: int | Array, n_labels: int) -> int | 
 
 
 def partial_code(begins: Array, label: Array, n_labels: int) -> Array:
-    """The numbers of words in an output of which not all is known; a label of -1 is not."""
+    """Return the numbers of words in a partially known output; the label -1 is unknown."""
     return -2 - (begins * (n_labels + 1) + label + 1)
 
 
 def make_spec(programs: Programs, *, limits: Sequence[int], sums: tuple[int, int]) -> Array:
-    """The constants of a chunking problem.
+    """Return the constants of a chunking problem.
 
-    ``limits`` are the most words that chunks of each label may have, ``sums`` are SUMS and WIDTH
-    (see ``sequence_sums``).
+    ``limits`` are the largest lengths of chunks of each label, ``sums`` are SUMS and WIDTH (see
+    ``sequence_sums``).
     """
     limit = max(limits)
     spec = [0] * HEAD
@@ -293,11 +292,11 @@ _MULTIPLIERS = np.array([_BASE, _INVERSE], np.uint64)
 
 
 def sequence_sums(values: Sequence[Array], lengths: Array) -> Array:
-    """The pool: rows that tell the hash of any sequence of words in constant time.
+    """Return the pool: rows from which the hash of any sequence of words takes constant time.
 
     ``values`` are columns of 64-bit hashes, one for each word. The row of word i of its sentence
     has base^i, then for each column the sum of value * base^-j over all words j before. The sums
-    go on over the sentences, so that there is one more row than words.
+    run over all sentences, so that there is one row more than words.
     """
     n = int(lengths.sum())
     place = np.arange(n) - np.repeat(np.cumsum(lengths) - lengths, lengths)

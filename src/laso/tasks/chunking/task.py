@@ -41,11 +41,11 @@ Labels = list[list[str]]
 
 
 class Tagged(NamedTuple):
-    """Gold outputs: chunks, and the scheme that their tags were in."""
+    """Gold outputs: chunks, and the scheme of their tags."""
 
     spans: Spans
     scheme: str
-    words: PartialTags | None = None  # if some tags are not known
+    words: PartialTags | None = None  # if some tags are unknown
 
 
 class ChunkingTask(SequenceTask):
@@ -75,7 +75,7 @@ class ChunkingTask(SequenceTask):
         self.scheme = scheme
 
     def validate(self) -> None:
-        """Raise ValueError if a parameter makes no sense."""
+        """Raise ValueError if a parameter is invalid."""
         length, listed = self.max_chunk_length, not isinstance(self.resources, str)
         schemes = f"None or one of {', '.join(SCHEMES)}"
         check_parameters(
@@ -92,7 +92,7 @@ class ChunkingTask(SequenceTask):
         return WITH_MARGIN
 
     def read(self, X: Any, y: Any) -> tuple[Data, Tagged]:
-        """Return sentences and their chunks, of tags in any scheme."""
+        """Return sentences and their chunks; tags may be in any scheme."""
         data, tags = super().read(X, y)
         if isinstance(data, Features):
             raise BadData("found tokens with features of their own, expected words or columns")
@@ -107,7 +107,7 @@ class ChunkingTask(SequenceTask):
         return list(outputs.spans.names)
 
     def counts_in(self, data: Data, outputs: Tagged) -> list[Counter[str]]:
-        """Return how often each type of chunks occurs."""
+        """Return the frequency of each chunk type."""
         types = outputs.spans.types
         numbers = np.bincount(types[types >= 0], minlength=len(outputs.spans.names)).tolist()
         return [Counter(dict(zip(outputs.spans.names, numbers, strict=True)))]
@@ -115,8 +115,8 @@ class ChunkingTask(SequenceTask):
     def state_with(
         self, state: dict[str, Any] | None, data: Data, outputs: Tagged
     ) -> dict[str, Any]:
-        """Return the lengths that chunks may have, and the scheme of predicted tags."""
-        # Where not all is known, chunks may be longer than what is known of them.
+        """Return the largest chunk lengths, and the scheme of predicted tags."""
+        # Partially known chunks may be longer than their known part.
         all_known = self.max_chunk_length is None and outputs.words is None
         limit = self.max_chunk_length or outputs.spans.limit()
         longest = outputs.spans.longest() if all_known else {}
@@ -124,7 +124,7 @@ class ChunkingTask(SequenceTask):
         if state is not None:
             old, new = state["longest"], longest
             limit, scheme, longest = max(limit, state["max_chunk_length"]), state["scheme"], {}
-            if old and new:  # else there are labels whose chunks may be as long as any
+            if old and new:  # otherwise some labels have no length of their own
                 longest = {
                     label: max(old.get(label, 1), new.get(label, 1)) for label in {**old, **new}
                 }
@@ -184,7 +184,7 @@ class ChunkingTask(SequenceTask):
         return gold
 
     def ambiguity(self, inputs: Data, outputs: Tagged) -> Ambiguity | None:
-        """Return how many ways there are for each word whose tag is not known."""
+        """Return the number of possible tags of each word; None: all tags are known."""
         if outputs.words is None:
             return None
         unknown = outputs.words.types < 0
@@ -211,14 +211,14 @@ class ChunkingTask(SequenceTask):
         return dict(zip(self.encoder_.labels, self.encoder_.limits, strict=True)).get(name, 0)
 
     def bias_keys(self) -> Sequence[int]:
-        """Return the keys of all lengths, of which every chunk has one."""
+        """Return the feature keys of all lengths, of which every chunk has one."""
         if LENGTH not in map(str, self.encoder_.templates):
             return []
         root = int(string_keys([LENGTH])[0])
         return [mix(root, length) for length in range(1, self.encoder_.limit + 1)]
 
     def gold_outputs(self, inputs: Data, outputs: Tagged) -> list[list[str | None]]:
-        """Return the tags in the scheme BIO, None where they are not known."""
+        """Return the tags in BIO, None for unknown tags."""
         tags = write_tags(outputs.spans, "BIO", inputs.lengths)
         if outputs.words is None:
             return [*map(list[str | None], tags)]
@@ -229,7 +229,7 @@ class ChunkingTask(SequenceTask):
         ]
 
     def score(self, gold: Sequence[Sequence[str | None]], predicted: Sequence[Any]) -> float:
-        """Return the chunk F of conlleval; token accuracy where some tags are not known."""
+        """Return the chunk F of conlleval; token accuracy if some tags are unknown."""
         predicted = convert_tags(predicted, "BIO")
         if any(None in tags for tags in gold):
             return labelling_score(gold, predicted)
@@ -237,12 +237,12 @@ class ChunkingTask(SequenceTask):
 
 
 def _is_ambiguous(words: PartialTags) -> Array:
-    """Of which words not all is known."""
+    """Return flags for the words whose tag is not fully known."""
     return np.asarray((words.types < 0) | (words.begins == MAYBE))
 
 
 def _any_by_sentence(flags: Array, lengths: Array) -> Array:
-    """Whether any flag of each sentence is set."""
+    """Return for each sentence whether any of its flags is set."""
     sums = np.concatenate([[0], np.cumsum(flags)])
     ends = np.cumsum(lengths)
     return np.asarray(sums[ends] > sums[ends - lengths])

@@ -14,8 +14,8 @@ NEW
     Goodness   no item before this one is of its gold cluster
     Action     the item becomes the first of a cluster
 
-Column 0 of an item says where in ``values`` its vector begins; the other columns are attributes,
-any small numbers. ``spec[DIMENSION]`` is the length of the vectors. An output gives a number for
+Column 0 of an item is the offset of its vector in ``values``; the other columns are attributes, any
+small numbers. ``spec[DIMENSION]`` is the length of the vectors. An output gives a number for
 each item, equal for items of one cluster. Features have real values: similarities are dot products.
 """
 
@@ -28,12 +28,12 @@ from laso.engine.layout import BLOCKS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STE
 from laso.engine.problem import CompiledProblem
 
 DIMENSION = 0  # in spec
-PLACED, CLUSTERS, MEMBER = 0, 1, 2  # where a state keeps them; the items' clusters follow
+PLACED, CLUSTERS, MEMBER = 0, 1, 2  # offsets in a state; MEMBER is the first item's cluster
 NEW, JOIN, DISTANCE, LIKE_LAST, LIKE_FIRST, LIKE_ALL, LIKE_ANY, SAME, PAIR, FRESH = range(10)
 
 
 def similarity(x, i, j):
-    """The dot product of two items' vectors."""
+    """Return the dot product of two items' vectors."""
     items, values = x.items, x.values
     total = 0.0
     for k in range(x.spec[DIMENSION]):
@@ -42,7 +42,7 @@ def similarity(x, i, j):
 
 
 def last_of(state, group):
-    """The last item of a cluster; for a new one the next item itself."""
+    """Return the last item of a cluster; for a new cluster, the next item itself."""
     for i in range(state[PLACED] - 1, -1, -1):
         if state[MEMBER + i] == group:
             return i
@@ -50,7 +50,7 @@ def last_of(state, group):
 
 
 def is_wrong(y, state, group):
-    """Does the step join the next item to a stranger, or keep it from its own?"""
+    """Return whether a step joins items of different gold clusters, or separates equal ones."""
     item = state[PLACED]
     if group < state[CLUSTERS]:
         return y[last_of(state, group)] != y[item]
@@ -92,7 +92,7 @@ class Clustering(CompiledProblem):
 
     @staticmethod
     def block_features(x, block, out):
-        """How the item goes with the last one of the cluster, or what it is if it begins one."""
+        """Features of the item with the cluster's last item, or of an item that begins one."""
         items, keys, values = x.items, out.keys, out.values
         item, last = block // items.shape[0], block % items.shape[0]
         new = last == item
@@ -113,7 +113,7 @@ class Clustering(CompiledProblem):
 
     @staticmethod
     def features(x, state, group, out):
-        """How the item goes with the cluster as a whole."""
+        """Features of the item with the whole cluster."""
         keys, values = out.keys, out.values
         item, new = state[PLACED], group == state[CLUSTERS]
         first, size, total, most = -1, 0, 0.0, 0.0

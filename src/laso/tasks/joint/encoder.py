@@ -1,12 +1,12 @@
 """Sentences as arrays for the joint problem: several layers of labels.
 
-In these templates a layer is a column whose present and earlier values can be asked for:
+In these templates a layer is a column with its current (offset 0) and earlier labels:
 
-    w[-1]                       for each layer by itself, as in a tagger
-    label[-1]                   the same with each layer's own label before
+    w[-1]                       for each layer separately, as in a tagger
+    label[-1]                   for each layer with its own previous label
     pos[0]|w.suffix4[0]         for the layer pos only
     pos[0]|chunk[0]|w[1]        for both at once
-    chunk[0]|pos[-1]|chunk[-1]  for the layer chunk, with labels before of both
+    chunk[0]|pos[-1]|chunk[-1]  for the layer chunk, with the previous labels of both
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from functools import cached_property
 
 import numpy as np
 
-from laso.data.table import Data, Features, position
+from laso.data.table import Data, position
 from laso.engine.layout import Array, Dataset
 from laso.errors import BadData, BadTemplate
-from laso.features.encoder import ColumnEncoder
+from laso.features.encoder import ColumnEncoder, require_columns, sentence_starts
 from laso.features.inputs import string_keys
 from laso.features.templates import LABEL, Atom, Template
 from laso.tasks.constraints import Constraints, check_labels
 from laso.tasks.joint.problem import N_FACTOR_GROUPS, JointTemplate, Layers, Pair, make_spec
 
-BETWEEN = "="  # a layer and its label, in the names of a row's labels
+BETWEEN = "="  # separates a layer and its label in the names of a row's labels
 
 
 def row_labels(of_layer: Mapping[str, Sequence[str]]) -> list[str]:
-    """The labels of all layers as a row of weights has them: those of the widest layer first."""
+    """Return the labels of all layers in the order of a weight row: the largest layer first."""
     widest = sorted(of_layer, key=lambda layer: -len(of_layer[layer]))
     return [f"{layer}{BETWEEN}{label}" for layer in widest for label in of_layer[layer]]
 
 
 def layer_labels(labels: Sequence[str]) -> dict[str, list[str]]:
-    """What ``row_labels`` joined."""
+    """Return the labels of each layer from the names of ``row_labels``."""
     of_layer: dict[str, list[str]] = {}
     for label in labels:
         layer, _, own = label.partition(BETWEEN)
@@ -46,10 +46,10 @@ def layer_labels(labels: Sequence[str]) -> dict[str, list[str]]:
 
 @dataclass
 class JointEncoder(ColumnEncoder):
-    """Makes a corpus of sentences with several labels a word.
+    """Encodes sentences with several labels a word.
 
-    ``labels`` are those of a row of weights, ``within`` the constraints of a layer, ``between``
-    flags for the labels of two layers.
+    ``labels`` are those of a weight row, ``within`` the constraints of each layer, ``between``
+    flags for the allowed pairs of labels of two layers.
     """
 
     within: Mapping[str, Constraints] = field(default_factory=dict)
@@ -57,17 +57,17 @@ class JointEncoder(ColumnEncoder):
 
     @cached_property
     def of_layer(self) -> dict[str, list[str]]:
-        """The labels of each layer; the layers as the engine has them."""
+        """The labels of each layer, in the order of the engine's layers."""
         return layer_labels(self.labels)
 
     @cached_property
     def order(self) -> list[str]:
-        """The layers as the engine has them."""
+        """The layers in the order of the engine."""
         return list(self.of_layer)
 
     @cached_property
     def layers(self) -> Layers:
-        """The layers as numbers."""
+        """The sizes and constraints of the layers, for ``make_spec``."""
         pairs = []
         for (a, b), flags in self.between.items():
             first, second = self.order.index(a), self.order.index(b)
@@ -94,10 +94,10 @@ class JointEncoder(ColumnEncoder):
 
     @cached_property
     def joint_program(self) -> list[JointTemplate]:
-        """The templates as numbers."""
+        """The templates as numbers, for ``make_spec``."""
         views = {key: i for i, key in enumerate(self.views)}
         templates = [each for template in self.templates for each in self._for_layers(template)]
-        found = []
+        program = []
         keys = string_keys([template.identity for template in templates]).tolist()
         for key, template in zip(keys, templates, strict=True):
             words = [
@@ -112,11 +112,11 @@ class JointEncoder(ColumnEncoder):
             ]
             about = frozenset(layer for layer, offset in labels if offset == 0)
             before = [(layer, offset) for layer, offset in labels if offset < 0]
-            found.append(JointTemplate(key, about, words, before))
-        return found
+            program.append(JointTemplate(key, about, words, before))
+        return program
 
     def _for_layers(self, template: Template) -> Iterator[Template]:
-        """A template with ``label`` stands for one for each layer."""
+        """Yield a template; one with ``label`` becomes a template for each layer."""
         if all(atom.column != LABEL for atom in template.atoms):
             yield template
             return
@@ -128,12 +128,12 @@ class JointEncoder(ColumnEncoder):
             yield Template((Atom(layer, (), 0), *own), template.name)
 
     def templates_by_key(self) -> dict[int, Template]:
-        """The templates by their keys: words, labels before, then the present label of a layer.
+        """Return the templates by their root keys: words, previous labels, then a current label.
 
-        The first layer's label is that of a weight, and no value. What is about more than two
-        layers is left out, for their labels are one number.
+        The current label of a template's first layer selects the weight in a row, and is no value.
+        Templates of more than two layers are left out, since one number encodes their labels.
         """
-        found: dict[int, Template] = {}
+        by_key: dict[int, Template] = {}
         templates = [each for template in self.templates for each in self._for_layers(template)]
         keys = string_keys([template.identity for template in templates]).tolist()
         for key, template in zip(keys, templates, strict=True):
@@ -146,21 +146,20 @@ class JointEncoder(ColumnEncoder):
                 atoms = (*words, *before, *others)
                 own = str(template) if template.atoms and not atoms else ""
                 name = template.name or own
-                found.setdefault(key, Template(atoms, name))
-        return found
+                by_key.setdefault(key, Template(atoms, name))
+        return by_key
 
     def trailing_values(self, template: Template) -> list[Array]:
-        """0 where there is no present label of another layer."""
+        """Return 0 for templates without the current label of another layer."""
         last = template.atoms[-1] if template.atoms else None
         other = last is not None and last.column in self.of_layer and not last.offset
         return [] if other else [np.zeros(1, np.int64)]
 
     def dataset(self, data: Data, gold: Array | None = None) -> Dataset:
-        """The arrays for the engine; ``gold`` has a row of labels for each layer."""
-        if isinstance(data, Features):
-            raise BadData("found tokens with features of their own, expected columns")
+        """Return the arrays for the engine; ``gold`` has a row of labels for each layer."""
+        data = require_columns(data)
         lengths = data.lengths
-        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        starts = sentence_starts(lengths)
         n = int(starts[-1])
         outputs = np.full(n, -1, np.int64)
         spec = self.spec(int(lengths.max(initial=1)))
@@ -184,22 +183,22 @@ class JointEncoder(ColumnEncoder):
         )
 
     def spec(self, longest: int = 1) -> Array:
-        """The problem's constants; the same array again where it can be, for short calls."""
+        """Return the problem's constants; arrays are cached, which makes short calls faster."""
         room = 1 << longest.bit_length() if self.within else 1
         if room not in self._specs:
             self._specs[room] = make_spec(self.layers, self.joint_program, longest=room)
         return self._specs[room]
 
     def labels_of(self, column: str) -> Sequence[str]:
-        """The labels of a layer; none if the column is one of the input."""
+        """Return the labels of a layer; empty for an input column."""
         return self.of_layer.get(column, ())
 
     def spec_for(self, longest: int, most: int | None) -> Array:
-        """The constants for sentences so long; tokens have no features of their own here."""
+        """Return the constants for this length; tokens have no feature lists here."""
         return self.spec(longest)
 
     def decode_layers(self, steps: Array) -> dict[str, list[str]]:
-        """The labels in each layer of operators."""
+        """Return the labels in each layer of operators (group, label)."""
         codes = self.layers.unpack(steps, int(self.spec()[N_FACTOR_GROUPS]))
         return {
             layer: np.array(labels, dtype=object)[code].tolist()
@@ -207,7 +206,7 @@ class JointEncoder(ColumnEncoder):
         }
 
     def _reachable_labels(self, gold: Array, starts: Array) -> Array:
-        """For each word flags for the labels of all layers, from which the known are reachable."""
+        """Return flags for the labels of each word from which the known labels are reachable."""
         layers = []
         for (layer, labels), own in zip(self.of_layer.items(), gold, strict=True):
             flags = (own < 0)[:, None] | (np.arange(len(labels)) == own[:, None])
@@ -225,8 +224,8 @@ class JointEncoder(ColumnEncoder):
         return np.concatenate(layers, axis=1)
 
     def _check_gold(self, gold: Array, lengths: Array) -> None:
-        """See to it that constraints allow what is gold."""
-        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        """Raise BadData if the gold labels violate the constraints."""
+        starts = sentence_starts(lengths)
         for layer, rules in self.within.items():
             own = gold[self.order.index(layer)]
             check_labels(rules, self.of_layer[layer], own, starts)

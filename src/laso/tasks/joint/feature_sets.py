@@ -1,4 +1,4 @@
-"""Feature sets for several layers of labels: lists of templates, to print, to cut and to add to.
+"""Feature sets for several layers of labels: lists of templates that users can print and edit.
 
 print("\\n".join(rich_features(("w",), ("pos", "chunk"))))
 """
@@ -10,7 +10,7 @@ from itertools import combinations
 
 from laso.features.lists import base_features
 
-# Sutton et al. (2004), as far as the case pattern does not tell it.
+# The shape features of Sutton et al. (2004) that the case pattern does not include.
 SHAPES = ('test("^[A-Z][a-z]+$")', 'test("^[A-Z]+$")', 'test("[0-9]")', "hashyphen")
 LEXICON = "lexicon"
 
@@ -18,9 +18,9 @@ LEXICON = "lexicon"
 def rich_features(
     names: Sequence[str], layers: Sequence[str], resources: Sequence[str] = ()
 ) -> list[str]:
-    """Words around, their parts and forms; labels before of all layers; pairs of layers.
+    """Return features of words, affixes and shapes, of previous labels, and of pairs of layers.
 
-    The first column has the words; of the others the values count as words do.
+    The first column has the words; the values of the other columns are used like words.
     """
     word, *others = names
     listed = [base for resource in resources for base in base_features(resource)]
@@ -85,7 +85,7 @@ def _histories(word: str, layers: Sequence[str]) -> list[str]:
 
 
 def _ahead(word: str, listed: Sequence[str]) -> list[str]:
-    """What stands for the label after, which is not known: its form, or its tag in a lexicon."""
+    """Return a substitute for the next word's label: its tag in the lexicon, or its suffix."""
     return [f"{word}.{LEXICON}"] if LEXICON in listed else [f"{word}.suffix3"]
 
 

@@ -6,12 +6,12 @@ of the first layer, the group numbers the labels of the others (as digits, the l
     Goodness   all are the gold labels; where some are unknown, they agree with the known ones
     Action     they join the histories
 
-The score of a step is a sum of factors. Each factor is about some layers (or about each of them by
-itself, as ``EACH`` is), and has templates as tagging does. Its row of weights is chosen by the
-labels of its layers but one, the label in the row is that of the one left. So a factor on a single
-layer is summed once a state, whatever the others do; only the factor on all layers belongs to the
-group itself. Rows have the labels of the first layer, then those of the others. The first layer
-should be the one with the most labels: they are scored at once.
+The score of a step is a sum of factors. A factor connects some layers (the factor ``EACH`` scores
+each layer separately) and has templates as in tagging. The labels of all its layers but one select
+the weight row, the remaining label selects the weight in the row. So a factor of a single layer is
+computed once a state, independently of the other layers; only the factor of all layers belongs to
+the group itself. Rows have the labels of the first layer, then those of the others. The first layer
+should be the one with the most labels, since they are scored at once.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -45,34 +45,34 @@ from laso.tasks.constraints import Constraints
 # The constants at the head of spec; tables and programs follow them.
 (
     N_LAYERS,
-    PREFIXES,  # where the combinations of labels of all layers but the first are
+    PREFIXES,  # the offset of the label combinations of all layers but the first
     N_PREFIXES,
     ORDER,  # of the histories
-    N_FACTOR_GROUPS,  # groups that only serve as factors
+    N_FACTOR_GROUPS,  # the number of groups that serve only as factors
     N_BLOCKS,  # of a word
-    MOST,  # features of one factor
-    FACTOR_TABLE,  # where the table of factors is
-    OWN,  # where the factor of the groups themselves is
-    FACTOR_OF_GROUP,  # where the places of the factors of these groups are
-    STEP_FACTORS,  # where the table of the further factors of a step is
+    MOST,  # the largest number of features of one factor
+    FACTOR_TABLE,  # the offset of the table of factors
+    OWN,  # the offset of the factor of all layers, which the groups themselves are
+    FACTOR_OF_GROUP,  # the offset of the factors' offsets, by group
+    STEP_FACTORS,  # the offset of the table of a step's further factors
     N_STEP_FACTORS,
-    PAIRS,  # where the table of pairs of layers with constraints is
+    PAIRS,  # the offset of the table of pairs of layers with constraints
     N_PAIRS,
-    SETS,  # where the sets of good labels for words of which not all is known are
-    N_ROW,  # the labels of all layers
-    COSTS,  # 0, or where the losses of labels that are missed are
+    SETS,  # the offset of the sets of good labels for partially labelled words
+    N_ROW,  # the number of labels of all layers
+    COSTS,  # the offset of the class costs; 0: none
     HEAD,
 ) = range(18)
-# The table of layers is behind the head. Of each: the number of its labels, where they begin in a
-# row, what its digit counts in a group, and the constraints (see tagging).
+# The table of layers follows the head. For each layer: the number of its labels, their offset in a
+# row, the stride of its digit in a group, and the constraints (see tagging).
 SIZE, PLACE, STRIDE, FOLLOW, HORIZON, LAYER = range(6)
-# Of each factor: its first group, how many it has, the blocks of a word up to its own, and its
-# programs. What the digit of each layer counts in its groups follows.
+# For each factor: its first group, the number of its groups, the end of its blocks within a word,
+# its programs, and the stride of each layer's digit in its groups.
 FIRST, COMBINATIONS, UNTIL, STATIC, N_STATIC, DYNAMIC, N_DYNAMIC, DIGITS = range(8)
 
 
 def digit(spec, prefix, layer):
-    """The label of a layer but the first, of those that a group stands for."""
+    """Return the label of a layer other than the first, given the group without its offset."""
     if spec[N_LAYERS] == 2:
         return prefix
     at = HEAD + LAYER * layer
@@ -80,7 +80,7 @@ def digit(spec, prefix, layer):
 
 
 def may_follow(spec, layer, state, label):
-    """May a label follow the last one of its layer?"""
+    """Return whether a label may follow the last label of its layer."""
     at = HEAD + LAYER * layer
     if spec[at + FOLLOW] == 0:
         return True
@@ -89,7 +89,7 @@ def may_follow(spec, layer, state, label):
 
 
 def agree(spec, i, prefix, label):
-    """Do the labels of the i-th pair of layers go together?"""
+    """Return whether the constraints allow the labels of the i-th pair of layers."""
     at = spec[PAIRS] + 3 * i
     first, second = spec[at], spec[at + 1]
     a = label if first == 0 else digit(spec, prefix, first)
@@ -107,24 +107,24 @@ def is_gold(spec, layer, code, own):
 
 
 def gold_label(spec, layer, code):
-    """Return the only gold label of a layer, by its place in a row; -1 if there are more."""
+    """Return the only gold label of a layer, as its index in a row; -1 if there are more."""
     at = HEAD + LAYER * layer
-    found = -1
+    only = -1
     for own in range(spec[at + SIZE]):
         if is_gold(spec, layer, code, own):
-            if found >= 0:
+            if only >= 0:
                 return -1
-            found = spec[at + PLACE] + own
-    return found
+            only = spec[at + PLACE] + own
+    return only
 
 
 def factor_of(spec, group):
-    """Where the factor of a group is in spec."""
+    """Return the offset of a group's factor in spec."""
     return spec[OWN] if group >= spec[N_FACTOR_GROUPS] else spec[spec[FACTOR_OF_GROUP] + group]
 
 
 def factor_keys(x, position, state, program, n, combination, out):
-    """Write the keys of n templates of a factor, for a combination of labels."""
+    """Write the feature keys of n templates of a factor, for a combination of labels."""
     template_keys(x, position, state, program, n, out)
     keys = out.keys
     for i in range(n):
@@ -161,7 +161,7 @@ class Joint(CompiledProblem):
             prefix, possible = spec[i], True
             for layer in range(1, spec[N_LAYERS]):
                 possible &= may_follow(spec, layer, state, digit(spec, prefix, layer))
-            if possible:  # else the first layer need not be looked at
+            if possible:  # otherwise no label of the first layer is possible
                 out[n] = first + prefix
                 n += 1
         return n
@@ -207,7 +207,7 @@ class Joint(CompiledProblem):
         within = block - n * (spec[at + UNTIL] - combinations)
         position = within // combinations
         combination = within - position * combinations
-        no_state = x.items[position]  # any row will do
+        no_state = x.items[position]  # not read: any row serves
         return factor_keys(
             x, position, no_state, spec[at + STATIC], spec[at + N_STATIC], combination, out
         )
@@ -292,13 +292,13 @@ class Joint(CompiledProblem):
 
 # --------------------------------------------------------------------------- making spec
 
-EACH: frozenset[int] = frozenset()  # the factor that every layer has by itself
+EACH: frozenset[int] = frozenset()  # the factor that scores every layer separately
 
 
 class JointTemplate(NamedTuple):
-    """A template: the layers whose labels it is about, atoms (column, offset) and (layer, offset).
+    """A template: the layers whose current labels it connects, and its atoms.
 
-    The latter are labels before, so their offsets are below 0.
+    ``atoms`` are (column, offset), ``history`` are previous labels (layer, offset below 0).
     """
 
     key: int
@@ -308,23 +308,23 @@ class JointTemplate(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """Which labels of two layers, of which the first comes before the second, go together."""
+    """The allowed pairs of labels of two layers, of which the first precedes the second."""
 
     first: int
     second: int
-    table: Array  # flags (labels of the first, labels of the second)
+    table: Array  # flags of the shape (labels of the first, labels of the second)
 
 
 @dataclass(frozen=True)
 class Layers:
-    """The layers: how many labels each has, and what is allowed within and between them."""
+    """The layers: their numbers of labels, and the constraints within and between them."""
 
     sizes: Sequence[int]
     constraints: dict[int, Constraints] = field(default_factory=dict)
     pairs: Sequence[Pair] = ()
 
     def prefixes(self) -> list[int]:
-        """The combinations of labels of all layers but the first that pairs allow, as numbers."""
+        """Return the allowed label combinations of all layers but the first, as numbers."""
         good = np.ones(self.sizes[1:], bool)
         for pair in self.pairs:
             if pair.first > 0:
@@ -334,27 +334,27 @@ class Layers:
         return [int(number) for number in np.flatnonzero(good)]
 
     def pack(self, labels: Sequence[Array] | Array) -> Array:
-        """The labels of all words in each layer as one number for each word, as outputs are."""
+        """Return the labels of each word in all layers as one number, as in outputs."""
         number = np.zeros(len(labels[0]), np.int64)
         for size, own in zip(self.sizes[1:], labels[1:], strict=True):
             number = number * size + own
         return number * self.sizes[0] + labels[0]
 
     def unpack(self, steps: Array, first_group: int) -> list[Array]:
-        """The labels in each layer of operators (group, label)."""
+        """Return the labels in each layer of operators (group, label)."""
         prefix = steps[:, 0].astype(np.int64) - first_group
-        found = [steps[:, 1].astype(np.int64)]
+        labels = [steps[:, 1].astype(np.int64)]
         for size in reversed(self.sizes[1:]):
-            found.insert(1, prefix % size)
+            labels.insert(1, prefix % size)
             prefix = prefix // size
-        return found
+        return labels
 
 
 def make_spec(layers: Layers, templates: Iterable[JointTemplate], *, longest: int = 1) -> Array:
-    """The constants of a joint problem; ``longest`` is that of the longest sentence.
+    """Return the constants of a joint problem; ``longest`` is the length of the longest sentence.
 
-    At their end is the place for sets: rows of flags, for the labels of a row of weights, that
-    outputs below -1 refer to (-2 is the first).
+    Sets may be appended to them: rows of flags for the labels of a weight row, to which outputs
+    below -1 refer (-2 is the first row).
     """
     sizes, n = layers.sizes, len(layers.sizes)
     templates = list(templates)
@@ -418,22 +418,22 @@ def make_spec(layers: Layers, templates: Iterable[JointTemplate], *, longest: in
 def _factors(
     n: int, templates: Sequence[JointTemplate]
 ) -> dict[frozenset[int], list[JointTemplate]]:
-    """The templates by the layers they are about, those on all n layers at the end."""
-    found: dict[frozenset[int], list[JointTemplate]] = {}
+    """Return the templates by their layers, those of all n layers last."""
+    factors: dict[frozenset[int], list[JointTemplate]] = {}
     for template in templates:
-        found.setdefault(template.layers, []).append(template)
+        factors.setdefault(template.layers, []).append(template)
     whole = frozenset(range(n))
-    found[whole] = found.pop(whole, [])
-    return found
+    factors[whole] = factors.pop(whole, [])
+    return factors
 
 
 def _strides(sizes: Sequence[int]) -> list[int]:
-    """What each digit counts, the last one lowest."""
+    """Return the stride of each digit, the last digit lowest."""
     return [prod(sizes[i + 1 :]) for i in range(len(sizes))]
 
 
 def _program(templates: Sequence[JointTemplate], order: int) -> list[int]:
-    """Templates as ``template_keys`` reads them: a state is a row of all histories."""
+    """Return templates as a program of ``template_keys``; a state has all histories in a row."""
     program = []
     for key, _, atoms, history in templates:
         before = [(LABEL_ATOM, -(layer * order - offset)) for layer, offset in history]

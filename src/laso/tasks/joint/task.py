@@ -71,7 +71,7 @@ class JointTask(SequenceTask):
         self.pairs = pairs
 
     def validate(self) -> None:
-        """Raise ValueError if a parameter makes no sense."""
+        """Raise ValueError if a parameter is invalid."""
         layers = [] if isinstance(self.layers, str) else list(self.layers)
         named = all(isinstance(each, str) and _NAME.fullmatch(each) for each in layers)
         distinct = len(set(layers)) == len(layers) > 1 and not set(layers) & {LABEL, BIAS, LENGTH}
@@ -161,7 +161,7 @@ class JointTask(SequenceTask):
         )
 
     def counts_in(self, data: Data, outputs: list[Column]) -> list[Counter[str]]:
-        """Return how often each label occurs, for each layer."""
+        """Return the frequency of each label, for each layer."""
         return [
             Counter({f"{layer}{BETWEEN}{label}": n for label, n in count_labels(column).items()})
             for layer, column in zip(self.layers, outputs, strict=True)
@@ -170,7 +170,7 @@ class JointTask(SequenceTask):
     def state_with(
         self, state: dict[str, Any] | None, data: Data, outputs: list[Column]
     ) -> dict[str, Any]:
-        """Return the labels that tokens have together, if only these may go together."""
+        """Return the observed pairs of labels, if only these are allowed."""
         if self.pairs != OBSERVED:
             return {}
         columns = map(label_list, outputs)
@@ -190,7 +190,7 @@ class JointTask(SequenceTask):
         labels: tuple[str, ...],
         width: int,
     ) -> ColumnEncoder:
-        """Return an encoder; ``labels`` of all layers are put in the order of a row of weights."""
+        """Return an encoder; the labels of all layers are sorted into the order of a weight row."""
         of_layer = layer_labels(labels)
         if set(of_layer) != set(self.layers):
             raise BadModel(f"found labels of {', '.join(of_layer)}, expected {self.layers}")
@@ -210,15 +210,15 @@ class JointTask(SequenceTask):
         return JointEncoder(templates, names, widest_first, within=within, between=between)
 
     def keeps_weights(self, old: ColumnEncoder, new: ColumnEncoder) -> bool:
-        """Whether layers keep their order, and templates are about at most two of them."""
+        """Return whether layers keep their order, and no template connects more than two."""
         assert isinstance(old, JointEncoder)
         assert isinstance(new, JointEncoder)
-        # Combinations of two other layers and more are numbered by how many labels there are.
+        # The numbers of combinations of two or more other layers depend on the numbers of labels.
         few = all(len(template.layers) <= 2 for template in new.joint_program)
         return old.order == new.order and few
 
     def gold_numbers(self, data: Data, outputs: list[Column]) -> Array:
-        """Return a row of label numbers for each layer, as the engine orders them."""
+        """Return a row of label numbers for each layer, in the engine's order."""
         numbers = []
         for layer in self.encoder_.order:
             column = outputs[list(self.layers).index(layer)]
@@ -227,7 +227,7 @@ class JointTask(SequenceTask):
         return np.array(numbers, np.int64)
 
     def ambiguity(self, inputs: Data, outputs: list[Column]) -> Ambiguity | None:
-        """Return how many combinations of labels a token may have."""
+        """Return the number of possible label combinations of each token; None: all are known."""
         gold = self.gold_numbers(inputs, outputs)
         if (gold >= 0).all():
             return None
@@ -237,8 +237,8 @@ class JointTask(SequenceTask):
 
     def decode_all(self, inputs: Any, steps: Array, ends: Array) -> Labels:
         """Return the labels of each token as a tuple, one for each layer."""
-        found = self.encoder_.decode_layers(steps)
-        tokens = list(zip(*(found[layer] for layer in self.layers), strict=True))
+        decoded = self.encoder_.decode_layers(steps)
+        tokens = list(zip(*(decoded[layer] for layer in self.layers), strict=True))
         return [tokens[a:b] for a, b in pairwise([0, *ends.tolist()])]
 
     # ------------------------------------------------------------------ names and scores
@@ -249,18 +249,18 @@ class JointTask(SequenceTask):
         return Step(joined_label(output[0]))
 
     def bias_keys(self) -> Sequence[int]:
-        """Return the key of ``bias``, or those of the labels before of each layer by itself."""
+        """Return the feature key of ``bias``, or the keys of each layer's own previous label."""
         names = [str(template) for template in self.encoder_.templates]
         if BIAS in names:
-            return [mix(int(string_keys([BIAS])[0]), 0)]  # 0: of no combination with other layers
-        found = []
+            return [mix(int(string_keys([BIAS])[0]), 0)]  # 0: no other layers
+        keys = []
         for template in self.encoder_.joint_program:
             if len(template.layers) == 1 and not template.atoms and len(template.history) == 1:
                 (layer,), ((other, offset),) = template.layers, template.history
-                if (other, offset) == (layer, -1):  # there is always one, even at the beginning
+                if (other, offset) == (layer, -1):  # every step has it, even the first
                     n = self.encoder_.layers.sizes[layer]
-                    found += [mix(mix(template.key, label), 0) for label in range(-1, n)]
-        return found
+                    keys += [mix(mix(template.key, label), 0) for label in range(-1, n)]
+        return keys
 
     def tags_of(self, layer: bool | str) -> Callable[[Any], Sequence[str]]:
         """Return a function from an output to the labels of a layer."""
@@ -272,7 +272,7 @@ class JointTask(SequenceTask):
         return lambda output: [labels[i] for labels in output]
 
     def longest_step(self, name: str) -> int:
-        """Return 1 for labels of all layers, 0 for anything else."""
+        """Return 1 for a combination of labels of all layers, 0 for any other name."""
         labels = product(*(self.encoder_.of_layer[layer] for layer in self.layers))
         return int(any(joined_label(each) == name for each in labels))
 
@@ -282,7 +282,7 @@ class JointTask(SequenceTask):
         return [list(zip(*layers, strict=True)) for layers in zip(*columns, strict=True)]
 
     def score(self, gold: Sequence[Sequence[Any]], predicted: Sequence[Any]) -> float:
-        """Return the fraction of tokens whose known labels are all right."""
+        """Return the fraction of tokens whose known labels are all correct."""
         right = [
             all(own in (None, guess) for own, guess in zip(a, b, strict=True))
             for labels, guesses in zip(gold, predicted, strict=True)
@@ -296,17 +296,17 @@ _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 def _observed_pairs(columns: Mapping[str, Sequence[str | None]]) -> dict[str, Any]:
-    """The labels that tokens have together, in each two layers."""
-    found: dict[str, Any] = {}
+    """Return the pairs of labels that occur on one token, for any two layers."""
+    pairs: dict[str, Any] = {}
     for (a, first), (b, second) in combinations(columns.items(), 2):
-        table = found.setdefault(a, {}).setdefault(b, {})
+        table = pairs.setdefault(a, {}).setdefault(b, {})
         for x, y in sorted({pair for pair in zip(first, second, strict=True) if None not in pair}):
             table.setdefault(x, []).append(y)
-    return found
+    return pairs
 
 
 def _union(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
-    """The labels that tokens have together in the one or in the other."""
+    """Return the pairs of labels that occur in either table."""
     return {
         a: {
             b: {
@@ -322,5 +322,5 @@ def _union(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any
 def _flags(
     first: Sequence[str], second: Sequence[str], given: Mapping[str, Sequence[str]]
 ) -> Array:
-    """Which labels of the second layer go with each of the first."""
+    """Return flags for the allowed pairs of labels of two layers."""
     return np.array([[a not in given or b in given[a] for b in second] for a in first], bool)

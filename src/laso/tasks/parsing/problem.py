@@ -5,16 +5,16 @@ The artificial root stands at the end of the buffer. Every path has two steps fo
 
 SHIFT: the next word goes from the buffer to the stack
     Validity   the buffer has a word
-    Goodness   no word of the stack wants it as its head; its own head is not below the stack's top
+    Goodness   its head is not below the stack's top, and it is not the head of a word in the stack
     Action     push the next word
 LEFT: the next word (or the root) becomes the head of the stack's top
     Validity   the stack has a word
-    Goodness   the top's head is neither the word below it nor further on, and no word of the
-               buffer wants the top as its head
+    Goodness   the top's head is neither the word below it nor later in the buffer, and no word of
+               the buffer has the top as its head
     Action     pop the top
 RIGHT: the word below the stack's top becomes the head of the top
     Validity   the stack has two words
-    Goodness   no word of the buffer (nor the root) is the top's head or wants it as its head
+    Goodness   no word of the buffer (nor the root) is the top's head or has the top as its head
     Action     pop the top
 
 Goodness is the dynamic oracle of Goldberg & Nivre (2013): a step is good if it loses no arc of the
@@ -39,9 +39,9 @@ from laso.engine.problem import CompiledProblem
 
 SHIFT, LEFT, RIGHT, N_LABELS = 0, 1, 2, 3
 ROOT, NO_HEAD, NOTHING = -1, -2, -3
-FRONT, SIZE, STACK = 0, 1, 2  # where a state keeps them; the heads follow the stack
+FRONT, SIZE, STACK = 0, 1, 2  # offsets in a state; the heads follow the stack
 
-# Places that a template may look at; the children are the outermost ones on that side.
+# Places of template atoms; children are the outermost ones on that side.
 TOP, SECOND, THIRD, NEXT, AFTER, TOP_LEFT, TOP_RIGHT, SECOND_LEFT, SECOND_RIGHT, NEXT_LEFT = range(
     10
 )
@@ -53,14 +53,14 @@ Template = Sequence[tuple[int, int]]
 
 
 def can(x, state, label):
-    """Validity."""
+    """Return whether a transition is valid."""
     if label == SHIFT:
         return state[FRONT] < x.items.shape[0]
     return state[SIZE] > (1 if label == RIGHT else 0)
 
 
 def arcs_lost(x, y, state, label):
-    """The arcs of y that a valid step puts out of reach (Goldberg & Nivre 2013)."""
+    """Return the number of gold arcs that a valid step loses (Goldberg & Nivre 2013)."""
     n, front, top = x.items.shape[0], state[FRONT], STACK + state[SIZE] - 1
     lost = 0
     if label == SHIFT:
@@ -79,7 +79,7 @@ def arcs_lost(x, y, state, label):
 
 
 def child(x, state, word, step):
-    """The outermost child so far, from the left (step 1) or the right (step -1)."""
+    """Return the outermost child so far, from the left (step 1) or the right (step -1)."""
     n = x.items.shape[0]
     at = 0 if step > 0 else n - 1
     while at != word:
@@ -90,7 +90,7 @@ def child(x, state, word, step):
 
 
 def word_at(x, state, place):
-    """The word at a place, ROOT, or NOTHING."""
+    """Return the word at a place, ROOT, or NOTHING."""
     n, front, size = x.items.shape[0], state[FRONT], state[SIZE]
     if place in (NEXT, AFTER):
         word = front + place - NEXT
@@ -194,7 +194,7 @@ class Parsing(CompiledProblem):
 
 
 def spec_for(templates: Iterable[Template]) -> Array:
-    """The constants of an input: templates as a program."""
+    """Return the constants of an input: templates as a program."""
     templates = list(templates)
     program = [len(templates)]
     for atoms in templates:
@@ -203,7 +203,10 @@ def spec_for(templates: Iterable[Template]) -> Array:
 
 
 def usual_templates(columns: int) -> list[Template]:
-    """Each place alone in each column, and the last column (say, the tag) of places together."""
+    """Return default templates: single places in each column, and tags of several places.
+
+    Tags are in the last column.
+    """
     last = columns - 1
     together = [
         (TOP, NEXT),
@@ -222,12 +225,12 @@ def usual_templates(columns: int) -> list[Template]:
 
 
 def heads_of(state: Sequence[int], n: int) -> list[int]:
-    """The heads of n words in a state; at a goal each has one."""
+    """Return the heads of n words in a state; at a goal, every word has one."""
     return [int(head) for head in state[STACK + n : STACK + 2 * n]]
 
 
 def heads_after(labels: Iterable[int], n: int) -> list[int]:
-    """The heads of n words after the steps of a path, from the labels that decoding gives."""
+    """Return the heads of n words, given the labels of a path's steps."""
     front, heads = 0, [NO_HEAD] * n
     stack: list[int] = []
     for label in labels:
@@ -241,7 +244,7 @@ def heads_after(labels: Iterable[int], n: int) -> list[int]:
 
 
 def is_projective(heads: Sequence[int]) -> bool:
-    """Do no arcs cross (the root's neither, which stands behind the last word)?"""
+    """Return whether no arcs cross, those of the root included, which follows the last word."""
     n = len(heads)
     arcs = [sorted((word, head if head != ROOT else n)) for word, head in enumerate(heads)]
     return not any(a < c < b < d for a, b in arcs for c, d in arcs)

@@ -10,7 +10,7 @@ import numpy as np
 from laso.data.table import Data, Features
 from laso.engine.layout import Array, Dataset
 from laso.errors import BadData
-from laso.features.encoder import MOST_FEATURES, ColumnEncoder
+from laso.features.encoder import MOST_FEATURES, ColumnEncoder, sentence_starts
 from laso.features.inputs import string_keys
 from laso.features.templates import LABEL
 from laso.features.windows import LABEL_ATOM, Program
@@ -20,13 +20,13 @@ from laso.tasks.tagging.problem import make_spec
 
 @dataclass
 class TaggingEncoder(ColumnEncoder):
-    """Makes the dataset of sentences whose tokens have one label each."""
+    """Encodes sentences whose tokens have one label each."""
 
     constraints: Constraints | None = None
 
     @cached_property
     def program(self) -> Program:
-        """The templates as numbers."""
+        """The templates as a program."""
         items = {key: i for i, key in enumerate(self.views)}
         ids = string_keys([template.identity for template in self.templates]).tolist()
         return [
@@ -43,9 +43,9 @@ class TaggingEncoder(ColumnEncoder):
         ]
 
     def dataset(self, data: Data, gold: Array | None = None) -> Dataset:
-        """The arrays for the engine; ``gold`` are the labels of all tokens, -1 for unknown."""
+        """Return the arrays for the engine; ``gold`` has the label of each token, -1 if unknown."""
         lengths = data.lengths
-        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        starts = sentence_starts(lengths)
         n = int(starts[-1])
         pool, values = np.zeros(0, np.int64), np.zeros(0, np.float32)
         lists = (-1, 0)
@@ -69,12 +69,12 @@ class TaggingEncoder(ColumnEncoder):
         return items if self.names else items + np.int32(offset)
 
     def spec_for(self, longest: int, most: int | None) -> Array:
-        """The constants for sentences so long, whose tokens have so many features of their own."""
+        """Return the constants for these lengths of sentences and feature lists."""
         return self._spec(longest, (-1, 0) if most is None else (0, most), None)
 
     def _spec(self, longest: int, lists: tuple[int, int], sets: Array | None) -> Array:
-        """The problem's constants; the same array again where it can be, for short calls."""
-        # Powers of two, so that few differ; more room than needed does no harm.
+        """Return the problem's constants; arrays are cached, which makes short calls faster."""
+        # Rounded up to powers of two, so that few different arrays are needed.
         room = 1 << longest.bit_length() if self.constraints is not None else 1
         lists = (lists[0], 1 << lists[1].bit_length())
         if sets is None and (room, lists) in self._specs:
@@ -117,7 +117,7 @@ class TaggingEncoder(ColumnEncoder):
                 )
 
     def _outputs(self, gold: Array, starts: Array) -> tuple[Array, Array | None]:
-        """The labels gold, with sets of good labels where constraints narrow an unknown one."""
+        """Return the gold outputs, and sets of good labels for unknown labels under constraints."""
         outputs = gold.astype(np.int32)
         if self.constraints is None:
             return outputs, None

@@ -7,8 +7,8 @@ State: the number of words labelled and the last labels. Operator: the label of 
 
 Features are templates: lists of atoms (column, offset) over the input columns of the words around,
 and of atoms on the labels before. They are data, interpreted here, so that new templates need no
-new compilation. Templates without label atoms depend on the position alone and are summed once.
-Words may also have lists of features of their own, whose keys are in the pool.
+new compilation. Templates without label atoms depend only on the position and are computed once.
+Words may also have feature lists, whose keys are in the pool.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -31,24 +31,24 @@ from laso.tasks.constraints import Constraints
     N_STATIC,
     DYNAMIC,
     N_DYNAMIC,
-    ALLOWED,  # 0, or where the table of labels that may follow each other is
+    ALLOWED,  # the offset of the table of labels that may follow each other; 0: none
     HORIZON,  # the last row of the table of labels from which the end can be reached
-    SETS,  # where the sets of good labels for words without a label are
-    LISTS,  # -1, or the column with the first of a word's own features; the next has the end
-    MOST,  # the longest of these lists
-    COSTS,  # 0, or where the losses of labels that are missed are
+    SETS,  # the offset of the sets of good labels for words without a label
+    LISTS,  # the column with the start of a word's feature list, the next has its end; -1: none
+    MOST,  # the length of the longest feature list
+    COSTS,  # the offset of the class costs; 0: none
     HEAD,
 ) = range(13)
 
 
 def static_keys(x, position, out):
-    """Write the keys of the templates without labels."""
-    no_state = x.items[position]  # any row will do
+    """Write the feature keys of the templates without labels."""
+    no_state = x.items[position]  # not read: any row serves
     return template_keys(x, position, no_state, x.spec[STATIC], x.spec[N_STATIC], out)
 
 
 def dynamic_keys(x, state, out):
-    """Write the keys of the templates with labels."""
+    """Write the feature keys of the templates with labels."""
     return template_keys(x, state[0], state, x.spec[DYNAMIC], x.spec[N_DYNAMIC], out)
 
 
@@ -138,7 +138,7 @@ class Tagging(CompiledProblem):
 
 
 class WeightedTagging(Tagging):
-    """The same where the words' own features have values; those of templates are 1."""
+    """Tagging with feature lists that have values; template features have the value 1."""
 
     weighted = True
 
@@ -177,10 +177,10 @@ def make_spec(
     sets: Array | None = None,
     lists: tuple[int, int] = (-1, 0),
 ) -> Array:
-    """The constants of a tagging problem.
+    """Return the constants of a tagging problem.
 
-    ``longest`` is the number of words of the longest sentence, ``sets`` are rows of flags that
-    outputs below -1 refer to (-2 is the first), ``lists`` are LISTS and MOST.
+    ``longest`` is the length of the longest sentence, ``sets`` are rows of flags to which outputs
+    below -1 refer (-2 is the first row), ``lists`` are LISTS and MOST.
     """
     offsets = [o for _, atoms in templates for column, o in atoms if column == LABEL_ATOM]
     order = max([0, *(-o for o in offsets)])

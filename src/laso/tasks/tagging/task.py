@@ -49,12 +49,12 @@ class TaggingTask(SequenceTask):
         self.constraints = constraints
 
     def validate(self) -> None:
-        """Raise ValueError if a parameter makes no sense."""
+        """Raise ValueError if a parameter is invalid."""
         known = self.constraints in (None, "BIO", "IOBES") or isinstance(self.constraints, Mapping)
         check_parameters(self, [("constraints", known, "None, 'BIO', 'IOBES' or a table")])
 
     def problem_for(self, dataset: Dataset) -> type[CompiledProblem]:
-        """Return the problem with weighted features if features have values."""
+        """Return the problem for features with values, if there are any."""
         return WeightedTagging if len(dataset.values) else Tagging
 
     def templates(self, names: tuple[str, ...]) -> str | Sequence[str | Template]:
@@ -73,11 +73,11 @@ class TaggingTask(SequenceTask):
         return TaggingEncoder(templates, names, labels, width, constraints=rules)
 
     def gold_numbers(self, data: Data, outputs: Column) -> Array:
-        """Return the labels as numbers, -1 where none is known."""
+        """Return the labels as numbers, -1 for unknown labels."""
         return label_numbers(outputs, self.encoder_.labels, data.lengths)
 
     def ambiguity(self, inputs: Data, outputs: Column) -> Ambiguity | None:
-        """Return how many labels a token may have: all, where none is known."""
+        """Return the number of possible labels of each token; None: all labels are known."""
         known = self.gold_numbers(inputs, outputs) >= 0
         choices = np.where(known, 1, len(self.encoder_.labels))
         return None if known.all() else Ambiguity(choices, known, inputs.lengths)
@@ -101,9 +101,9 @@ _IOBES = re.compile("O|[BIES](-.+)?", re.DOTALL)
 
 
 def labelling_score(gold: Sequence[Sequence[str | None]], predicted: Labels) -> float:
-    """From 0 to 1: chunk F if the gold labels are BIO or IOBES, else token accuracy.
+    """Return chunk F, from 0 to 1, if the gold labels are BIO or IOBES, else token accuracy.
 
-    Tokens whose gold label is None are left out, and then the score is token accuracy.
+    If some gold labels are None, the score is the token accuracy of the others.
     """
     kinds = {label for sentence in gold for label in sentence}
     if None in kinds:
