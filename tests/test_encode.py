@@ -321,7 +321,7 @@ def test_two_tokens_share_a_key_just_if_they_share_the_feature(texts, train, tes
     data = read_input(train)
     if data.lengths.sum():
         encoder.grow(data)
-    for words in test:  # some values that learning has not seen
+    for words in test:  # some values that training has not seen
         words[:1] = [("new", "New")] * len(words[:1])
     features: dict[object, int] = {}
     keys: dict[int, object] = {}
@@ -440,7 +440,7 @@ def test_labels_as_numbers():
     names = distinct_labels(labels, lengths)
     assert names == ["X", "Y"]
     assert label_numbers(labels, names, lengths).tolist() == [1, -1, 0]
-    with pytest.raises(BadData, match="sentence 2, token 1: found the label 'X', which learning"):
+    with pytest.raises(BadData, match="sentence 2, token 1: found the label 'X', which training"):
         label_numbers(labels, ["Y"], lengths)
     with pytest.raises(BadData, match="sentence 1, token 2: found the label 3, expected a string"):
         distinct_labels(["X", 3, "X"], lengths)

@@ -530,7 +530,7 @@ def test_passes_one_by_one():
             stream.partial_fit(TRAIN[i : i + 100], classes=classes)
     assert stream.score(TEST) > 0.7
     before = stream.predict(TEST)
-    with pytest.raises(BadData, match="found the label 'B-NEW', which learning has not seen"):
+    with pytest.raises(BadData, match="found the label 'B-NEW', which training has not seen"):
         stream.resume([[("a", "DT", "B-NEW")]], epochs=99)
     assert stream.predict(TEST) == before
 

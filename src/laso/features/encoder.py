@@ -246,7 +246,7 @@ def label_numbers(column: Column, labels: Sequence[str], lengths: Array) -> Arra
         i = int(np.argmin(codes))
         found = column.values[column.codes[i]] if isinstance(column, Factor) else column[i]
         raise BadData(
-            f"found the label {quoted(found)}, which learning has not seen; expected one of "
+            f"found the label {quoted(found)}, which training has not seen; expected one of "
             f"{listed(labels)}",
             **position(lengths, i),
         )
