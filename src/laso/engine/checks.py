@@ -22,7 +22,7 @@ from laso.engine.guards import ReadOnly
 from laso.engine.layout import Array, Dataset
 from laso.engine.native.bounds import OutOfBounds, origin
 from laso.engine.native.checks import CompileError, check_methods
-from laso.engine.problem import CompiledProblem
+from laso.engine.problem import CompiledProblem, is_foreign
 from laso.engine.trial import Trial
 from laso.errors import BadProblem
 
@@ -47,9 +47,7 @@ _checked: dict[tuple[Any, ...], Array] = {}  # the largest limits of the inputs 
 
 def is_needed(problem: type[CompiledProblem]) -> bool:
     """Return whether a problem must be checked: one that is not part of this library."""
-    own = problem.__module__.startswith("laso.")
-    example = problem.__module__.startswith("laso.examples.")
-    return (example or not own) and os.environ.get("LASO_CHECK", "") != "0"
+    return is_foreign(problem) and os.environ.get("LASO_CHECK", "") != "0"
 
 
 def check_inputs(

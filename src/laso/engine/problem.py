@@ -155,6 +155,12 @@ class CompiledProblem:
         return -1
 
 
+def is_foreign(problem: type[CompiledProblem]) -> bool:
+    """Return whether a problem is a user's own; the examples count as such."""
+    own = problem.__module__.startswith("laso.")
+    return not own or problem.__module__.startswith("laso.examples.")
+
+
 def is_factored(problem: type[CompiledProblem]) -> bool:
     """Return whether the steps of a problem have further factors."""
     return problem.factors is not CompiledProblem.factors

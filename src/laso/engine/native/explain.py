@@ -18,9 +18,9 @@ from laso.engine.native.checks import (
     place_of,
     place_of_global,
 )
-from laso.engine.native.jit import ERRORS, Engine, check_return, signatures
+from laso.engine.native.jit import ERRORS, Engine
 from laso.engine.native.sources import PLAIN, fingerprint
-from laso.engine.problem import CompiledProblem
+from laso.engine.problem import NAMES, CompiledProblem
 
 REMEDY = (
     "The functions of a problem work on numbers, tuples and the arrays that are passed to them; "
@@ -48,16 +48,14 @@ def mistake_in(problem: type[CompiledProblem]) -> str | None:
 
 def _mistake(problem: type[CompiledProblem], engine: Engine) -> str | None:
     """Compiles each method by itself; returns what is wrong with the first that cannot be."""
-    for name, types_of in signatures().items():
-        method = engine.helpers[name]
+    for name in NAMES:
         try:
-            method.compile(types_of)
-        except ERRORS as own:
-            return f"{problem.__name__}.{name} cannot be compiled: {_details(own, method.py_func)}"
-        try:
-            check_return(problem, name, method, method.overloads[types_of].signature.return_type)
+            engine.compile_method(name)
         except CompileError as own:
             return str(own)
+        except ERRORS as own:
+            method = engine.helpers[name].py_func
+            return f"{problem.__name__}.{name} cannot be compiled: {_details(own, method)}"
     return None
 
 

@@ -6,6 +6,7 @@ Importing this module imports Numba, so it is imported only to compile.
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import itertools
 import types
@@ -30,7 +31,7 @@ from laso.engine.native import calls
 from laso.engine.native.checks import CompileError, place_of
 from laso.engine.native.load import Unsupported
 from laso.engine.native.sources import Variant
-from laso.engine.problem import NAMES, CompiledProblem, is_factored
+from laso.engine.problem import NAMES, CompiledProblem, is_factored, is_foreign
 
 # Wrappers for calls from Python and C, which no inner function needs, are slow to compile.
 INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
@@ -124,20 +125,25 @@ class Engine:
             entry.compile(tuple(numba.typeof(argument) for argument in arguments))
 
     def check(self) -> None:
-        """Compiles the problem's methods one by one, and checks the types that they return.
+        """Compiles the methods of a user's problem one by one.
 
         So mistakes are found before the engine is compiled, which takes much longer. The engine
         uses the methods as compiled here, wherever it calls them with the same types.
         """
-        if not self._checked:
-            for name, types_of in signatures().items():
-                method = self.helpers[name]
-                method.compile(types_of)
-                result = method.overloads[types_of].signature.return_type
-                check_return(self.problem, name, method, result)
-            self._checked = True
+        if not self._checked and is_foreign(self.problem):
+            for name in NAMES:
+                self.compile_method(name)
+        self._checked = True
+
+    def compile_method(self, name: str) -> None:
+        """Compiles a method as the engine calls it, and checks the type that it returns."""
+        method, types_of = self.helpers[name], signatures()[name]
+        method.compile(types_of)
+        result = method.overloads[types_of].signature.return_type
+        check_return(self.problem, name, method, result)
 
 
+@functools.cache
 def signatures() -> dict[str, Any]:
     """Returns the Numba types with which the engine calls each method."""
     ints = np.zeros(1, np.int32)
