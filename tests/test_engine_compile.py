@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 
 from laso import beam, perceptron
+from laso.engine.checks import locate
 from laso.engine.layout import STEPS
 from laso.engine.machine import Machine, new_table
 from laso.engine.native import PLAIN as PLAIN_VARIANT
 from laso.engine.native import CompileError, cache, compiled, fingerprint, on_compile
-from laso.engine.native.bounds import located
 from laso.engine.options import options_for
 from laso.engine.problem import REQUIRED, CompiledProblem
 from laso.errors import LasoError
@@ -601,9 +601,9 @@ SMALL = corpus_of([[[0]], [[1], [2], [1]]], [[0], [0, 1, 0]], [0])
 )
 def test_an_index_out_of_bounds_is_located(problem, method, line):
     arguments = SMALL, np.array([1]), new_table(2)
-    error = located(problem, IndexError("somewhere"), "learn_many", arguments)
-    assert isinstance(error, LasoError)
-    first, place, advice = str(error).split("\n")
+    with pytest.raises(LasoError) as caught:
+        locate(problem, IndexError("somewhere"), "learn_many", arguments)
+    first, place, advice = str(caught.value).split("\n")
     assert first.startswith(f"{problem.__name__}.{method} leaves the bounds of an array at input 1")
     assert "out of bounds" in first
     assert place == f"  {Path(__file__)}:{line_of(line)}"
@@ -612,8 +612,9 @@ def test_an_index_out_of_bounds_is_located(problem, method, line):
 
 def test_only_learning_looks_at_the_outputs():
     arguments = SMALL, np.array([1]), new_table(2)
-    error = located(GoodTooFar, IndexError("somewhere"), "decode_many", arguments)
-    assert "GoodTooFar leaves the bounds of an array (somewhere), but none" in str(error)
+    expected = r"GoodTooFar leaves the bounds of an array \(somewhere\), but none"
+    with pytest.raises(LasoError, match=expected):
+        locate(GoodTooFar, IndexError("somewhere"), "decode_many", arguments)
 
 
 def test_compiled_code_that_checks_bounds_names_the_line(monkeypatch):

@@ -45,9 +45,5 @@ def is_trained(model: SearchEstimator) -> bool:
     training = getattr(model, "training_", None)
     if training is None:
         return False
-    return (
-        training.interrupted
-        or training.converged
-        or training.epoch >= most_epochs(model)
-        or Plan(patience=model.patience).is_over(training)
-    )
+    plan = Plan(epochs=most_epochs(model), patience=model.patience)
+    return training.interrupted or plan.is_over(training)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import typer
 
-from laso.errors import BadData, BadModel, InputError, LasoError
+from laso.errors import BadData, InputError, LasoError
 
 if TYPE_CHECKING:
     from laso.cli.settings import Settings
@@ -74,22 +74,7 @@ def load(path: str | Path, task: str | None) -> SearchEstimator:
         if not is_own(task):
             raise typer.BadParameter(f"--task is {task!r}: expected module:Class")
         return load_model(path, task=load_task(task))
-    try:
-        return load_model(path)
-    except BadModel as error:
-        if _is_of_own_task(path):
-            raise BadModel(f"{error}; on the command line, --task module:MyTask") from error
-        raise
-
-
-def _is_of_own_task(path: str | Path) -> bool:
-    from laso.model_file import read_file
-
-    try:
-        header, _ = read_file(path)
-    except BadModel:
-        return False
-    return "task" in header and "task" in (header.get("parameters") or {})
+    return load_model(path)
 
 
 # --------------------------------------------------------------------------- data

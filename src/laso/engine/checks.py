@@ -19,7 +19,7 @@ import numpy as np
 
 from laso.engine import layout as at
 from laso.engine.guards import ReadOnly
-from laso.engine.layout import Array, Dataset
+from laso.engine.layout import Array, Dataset, WeightTable
 from laso.engine.native.bounds import OutOfBounds, origin
 from laso.engine.native.checks import CompileError, check_methods
 from laso.engine.problem import CompiledProblem, is_foreign
@@ -27,6 +27,8 @@ from laso.engine.trial import Trial
 from laso.errors import BadProblem
 
 SECONDS = 0.25  # of processor time for the first inputs of a problem; as much again for learning
+PATHS = 20  # of each input, to find the line that leaves an array
+LEARNING = ("learn_many", "learn_exact_many", "likelihood_many")  # only these read the outputs
 # The limit that bounds an array, by the name of the array.
 ROOM = {
     "out.keys": at.MAX_FEATURES,
@@ -127,6 +129,28 @@ def check_problem(
             _raise(trial, error)
         most = np.maximum(most, trial.limits)
     return most
+
+
+def locate(
+    problem: type[CompiledProblem], error: IndexError, name: str, arguments: tuple[Any, ...]
+) -> NoReturn:
+    """Raise an error that names method, file and line, after a call of an entry point failed.
+
+    Compiled code with checks (``LASO_BOUNDS_CHECK=1``) raises IndexError without a place. The same
+    inputs run uncompiled, where Python names the line.
+    """
+    dataset, order = arguments[:2]
+    n_labels = next((a.v.shape[1] for a in arguments if isinstance(a, WeightTable)), 1)
+    for i in np.unique(order).tolist():
+        trial = Trial(problem, dataset, i, n_labels, learning=name in LEARNING)
+        try:
+            trial.run(time.thread_time() + SECONDS, paths=PATHS)
+        except Exception as found:
+            _raise(trial, found)
+    raise OutOfBounds(
+        f"{problem.__name__} leaves the bounds of an array ({error}), but none of its methods does "
+        f"so uncompiled, on {PATHS} paths for each input"
+    ) from error
 
 
 def _chosen(dataset: Dataset, order: Array) -> list[int]:

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from laso.engine import layout as at
+from laso.engine.checks import LEARNING
 from laso.engine.lattice import layout as la
 from laso.engine.lattice.layout import Ascent, Paths, Posteriors
 from laso.engine.layout import Array, Dataset, Options, WeightTable
 from laso.engine.likelihood import Callback, Climber, Score, climb, maximise
 from laso.engine.machine import Machine, longer, mapped, new_table, parts, sizes
 from laso.engine.native import Kernels, compiled
-from laso.engine.native.bounds import LEARNING
 from laso.engine.options import options_for, own_key
 from laso.engine.passes import Plan, Training, train
 from laso.engine.problem import CompiledProblem, is_factored

@@ -66,6 +66,11 @@ class Plan:
         return averaged(table) if self.average else current(table)
 
     def is_over(self, training: Training) -> bool:
+        """Return whether training has had all its epochs, has converged or is out of patience."""
+        done = training.epoch >= self.epochs or training.converged
+        return done or self.is_out_of_patience(training)
+
+    def is_out_of_patience(self, training: Training) -> bool:
         """Return whether the held-out score has not improved for ``patience`` epochs."""
         waited = training.epoch - training.best_epoch
         return bool(training.scores) and self.patience is not None and waited >= self.patience
@@ -110,7 +115,7 @@ def train(
     tell = progress or (lambda report: None)
     with _deferred_interrupt() as stop:
         try:
-            while training.epoch < plan.epochs and not training.converged:
+            while not plan.is_over(training):
                 epoch = training.epoch + 1
                 order = plan.order(epoch, n)
                 if run is None:
@@ -134,8 +139,6 @@ def train(
                     tell(Progress(epoch, plan.epochs, n, n, _updates(training), rate, value))
                 plan.after(training)
                 stop()
-                if plan.is_over(training):
-                    break
         except KeyboardInterrupt:
             training.interrupted = True
             settle()

@@ -80,11 +80,11 @@ class Trial:
         self.labels = 0
         self.known_blocks: set[int] = set()
 
-    def run(self, deadline: float) -> None:
+    def run(self, deadline: float, *, paths: int | None = None) -> None:
         """Follow some paths, the gold path first, until the thread's clock shows ``deadline``."""
         self._promise()
         self.labels = self._count("labels", self.n_labels, self.x, self.n_labels)
-        for path in range(GOLD_PATHS if self.learning else PATHS):
+        for path in range(paths or (GOLD_PATHS if self.learning else PATHS)):
             self.follow(deadline, gold=self.learning and path == 0)
 
     def follow(self, deadline: float, *, gold: bool) -> None:

@@ -117,7 +117,11 @@ class Predictor(Estimator):
         self.require("weights_")
         inputs, outputs = self.task_.read(X, y)
         predicted = self.decode(inputs, self.task_.encode(inputs))
-        return self.task_.score(self.task_.gold_outputs(inputs, outputs), predicted)
+        return self.measure(self.task_.gold_outputs(inputs, outputs), predicted)
+
+    def measure(self, gold: list[Any], predicted: list[Any]) -> float:
+        """Return how good predicted outputs are, from 0 to 1; by default what the task says."""
+        return self.task_.score(gold, predicted)
 
     def predict_nbest(self, X: Any, n: int) -> list[list[tuple[float, Any]]]:
         """Return the ``n`` best outputs of each input with their scores.

@@ -157,7 +157,7 @@ def _estimator(header: model_file.Header, task: Task | None) -> SearchEstimator:
     if task is None and (name not in REGISTRY or "task" in header["parameters"]):
         raise BadModel(
             f"found a model for the task {str(name)[:60]!r}, which is not built in: expected the "
-            "task beside the file, as in load_model(path, task=MyTask())"
+            "task beside the file, as in load_model(path, task=MyTask()), or --task module:MyTask"
         )
     if task is not None and task.name != name:
         raise BadModel(f"found a model for the task {str(name)[:60]!r}, expected {task.name!r}")

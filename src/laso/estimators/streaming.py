@@ -56,9 +56,8 @@ def stored(model: SearchEstimator, task: Task, source: Source, folder: Path) -> 
     folder.mkdir(parents=True, exist_ok=True)
     with _files(folder) as files:
         written = _write(model, source, files)
-    all_lengths, outputs, most, columns = written
+    all_lengths, outputs, most, columns, weighted = written
     mapped = {name: _mapped(folder / name, kind) for name, kind in KINDS.items()}
-    weighted = len(mapped["values"]) and (mapped["values"] != 1).any()
     return Dataset(
         mapped["items"].reshape(-1, columns),
         _starts(all_lengths),
@@ -72,12 +71,16 @@ def stored(model: SearchEstimator, task: Task, source: Source, folder: Path) -> 
 
 def _write(
     model: SearchEstimator, source: Source, files: dict[str, Any]
-) -> tuple[Array, Array, int, int]:
-    """Write encoded parts; the lengths of inputs and outputs, the longest list, the columns."""
+) -> tuple[Array, Array, int, int, bool]:
+    """Write encoded parts.
+
+    Return the lengths of inputs and outputs, the longest list, the columns, and whether any feature
+    has another value than 1.
+    """
     task = model.task_
     lengths: list[Array] = [np.zeros(0, np.int64)]
     outputs: list[Array] = [np.zeros(0, np.int64)]
-    pool, most, columns = 0, 0, 1
+    pool, most, columns, weighted = 0, 0, 1, False
     for inputs, gold in _read(task, source):
         with counted_after(sum(map(len, lengths))), locating(inputs):
             part = model.encode_gold(inputs, gold)
@@ -88,6 +91,7 @@ def _write(
             raise BadData("found unknown labels that constraints narrow: expected all known")
         most = max(most, longest)
         values = part.values
+        weighted |= bool((values != 1).any())
         if len(part.pool) and not len(values):
             values = np.ones(len(part.pool), np.float32)  # another part may have values
         arrays = (task.shift_pool(part.items, pool), part.outputs, part.pool, values)
@@ -97,7 +101,7 @@ def _write(
         outputs.append(np.diff(part.output_starts))
         columns = part.items.shape[1]
         pool += len(part.pool)
-    return np.concatenate(lengths), np.concatenate(outputs), most, columns
+    return np.concatenate(lengths), np.concatenate(outputs), most, columns, weighted
 
 
 def _longest_list(inputs: Any) -> int:

@@ -96,9 +96,9 @@ class Kernels:
             try:
                 return engine.entries[name](*arguments)
             except IndexError as error:
-                from laso.engine.native.bounds import located
+                from laso.engine.checks import locate
 
-                raise located(self.problem, error, name, arguments) from error
+                locate(self.problem, error, name, arguments)
 
     @contextlib.contextmanager
     def _numba(self, *, cached: bool) -> Iterator[Any]:

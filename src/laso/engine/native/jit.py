@@ -94,7 +94,7 @@ class Engine:
                     own.__qualname__ = f"{name}_{fingerprint}"
                     if name not in variant.entry_points:
                         inner = {"forceinline": name in package.INLINED, **INNER}
-                        space[name] = numba.njit(own, **inner, **options)
+                        space[name] = _general(numba.njit(own, **inner, **options))
                     elif folder:
                         space[name] = numba.njit(own, cache=True, **options)
                     else:
@@ -153,7 +153,7 @@ def signatures() -> dict[str, Any]:
     )
     out = numba.typeof(layout.Out(longs, np.zeros(1)))
     state, y, i, flag = numba.typeof(ints), numba.typeof(ints), numba.int64, numba.boolean
-    group = numba.int32
+    group = i
     step = (x, state, group, i)
     return {
         "limits": (x, numba.typeof(longs)),
@@ -250,12 +250,25 @@ def _jitted(function: Any, options: dict[str, Any], made: dict[Any, Any], mark: 
             function.__closure__,
         )
         own.__qualname__ = f"{function.__name__}_{len(made)}_{mark}"
-        made[function] = numba.njit(own, forceinline=True, **INNER, **options)
+        made[function] = _general(numba.njit(own, forceinline=True, **INNER, **options))
         for name in function.__code__.co_names:
             value = namespace.get(name)
             if inspect.isfunction(value) and value not in hashing.OVERLOADED:
                 namespace[name] = _jitted(value, options, made, mark)
     return made[function]
+
+
+def _general(function: Any) -> Any:
+    """Lets a function be compiled once for all integers; Numba would do so for each constant."""
+    call_template = function.get_call_template
+
+    def general(arguments: Any, keywords: Any) -> Any:
+        kinds = [of.unliteral(kind) for kind in arguments]
+        kinds = [of.int64 if kind == of.int32 else kind for kind in kinds]
+        return call_template(tuple(kinds), keywords)
+
+    function.get_call_template = general
+    return function
 
 
 def _taken(kinds: tuple[Any, ...]) -> Any:
