@@ -26,6 +26,7 @@ from laso import (
     bounded_best_first,
     breadth_first,
     closed_set,
+    delayed,
     depth,
     depth_first,
     early,
@@ -69,7 +70,7 @@ from tests.spaces import Tagging
 
 NAMES = {name: getattr(laso, name) for name in laso.__all__}
 
-STRATEGIES = [restart, early, standard, max_violation]
+STRATEGIES = [restart, early, delayed, standard, max_violation]
 WEIGHTINGS = [uniform, loss_proportional, worst]
 
 widths = st.integers(1, 10**30)

@@ -29,7 +29,7 @@ from laso.errors import (
     SearchFailed,
     Unreachable,
 )
-from laso.learn import early, learn, max_violation, restart, siblings, standard
+from laso.learn import delayed, early, learn, max_violation, restart, siblings, standard
 from laso.problem import Node, Problem
 from laso.queues import (
     a_star,
@@ -137,6 +137,7 @@ __all__ = [
     "cost_of",
     "depth",
     "depth_first",
+    "delayed",
     "early",
     "exact",
     "fit",

@@ -28,7 +28,7 @@ MAX_LENGTH = 1000  # characters of a text to parse
 MAX_DEPTH = 10  # calls inside calls
 
 CONSTANTS = (
-    *("restart", "early", "standard", "max_violation"),
+    *("restart", "early", "delayed", "standard", "max_violation"),
     *("uniform", "loss_proportional", "worst"),
     *("depth", "own_key", "own_signature"),
 )

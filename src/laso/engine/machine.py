@@ -209,6 +209,7 @@ def new_run(most: Array, table: WeightTable, *, width: int, factored: bool) -> R
         compared=np.zeros((len(at.Side), scratch), np.int64),
         coefficients=np.zeros((len(at.Side), scratch)),
         scratch=np.zeros((len(at.ScratchRow), scratch), np.int64),
+        losses=np.zeros(len(at.LossColumn)),
     )
     run.meta[at.PENDING] = -1
     return run

@@ -11,7 +11,7 @@ from typing import Any
 from laso.engine import layout as at
 from laso.engine.layout import Options
 from laso.engine.problem import CompiledProblem
-from laso.learn import early, max_violation, restart, standard
+from laso.learn import delayed, early, max_violation, restart, standard
 from laso.queues import Beam, BoundedBestFirst, Exact, MakeQueue, depth, own_key
 from laso.training import Rule, Strategy
 from laso.updates import (
@@ -27,7 +27,7 @@ from laso.updates import (
 __all__ = ["is_exact", "options_for", "own_key"]
 
 WEIGHTINGS: list[Any] = [uniform, loss_proportional, worst]
-STRATEGIES: list[Any] = [restart, early, standard, max_violation]
+STRATEGIES: list[Any] = [restart, early, delayed, standard, max_violation]
 
 
 def options_for(

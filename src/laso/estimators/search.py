@@ -16,7 +16,7 @@ from laso.estimators.class_weights import ClassWeight, check_siblings, is_class_
 from laso.estimators.learning import Checkpoint, Examples
 from laso.estimators.prediction import Predictor
 from laso.estimators.streaming import Source, stored
-from laso.learn import early, restart
+from laso.learn import delayed, early, restart
 from laso.params import check_parameters, is_whole
 from laso.queues import MakeQueue
 from laso.tasks.base import Task
@@ -56,7 +56,7 @@ class SearchEstimator(Predictor):
         perceptron(), alma(), passive_aggressive(); with exact() also adagrad(), sgd() and lbfgs(),
         which train a conditional random field. None: the task's default.
     strategy : strategy, default=restart
-        What happens after an error: restart, early, standard or max_violation.
+        What happens after an error: restart, early, delayed, standard or max_violation.
     epochs : int, default=10
         The largest number of passes over the data.
     seed : int, default=0
@@ -306,7 +306,9 @@ class SearchEstimator(Predictor):
     def encode_gold(self, inputs: Any, outputs: Any) -> Dataset:
         """Return examples as arrays to learn from."""
         task = self.task_
-        makes_siblings = self.strategy in (restart, early) and not is_exact(self.search_queue(task))
+        makes_siblings = self.strategy in (restart, early, delayed) and not is_exact(
+            self.search_queue(task)
+        )
         with locating(inputs):
             ambiguity = task.ambiguity(inputs, outputs) if makes_siblings else None
             if ambiguity is not None:
