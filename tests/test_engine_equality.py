@@ -63,7 +63,7 @@ def test_every_queue_update_weighting_and_strategy(task: Task, queue: str, strat
     same()
 
 
-@few(120)
+@few(60)
 @given(JOINT.corpora, st.sampled_from(some_of_each(JOINT)))
 def test_groups_with_factors(corpus, choice):
     Twins(JOINT, corpus, *choice, tolerance=JOINT.tolerance).compare()

@@ -25,13 +25,12 @@ from laso.training import Progress, Rule, Strategy
 Report = Callable[[Progress], None]
 
 
-class SearchParameters(TypedDict, total=False):
-    """The parameters that all estimators have; ``SearchEstimator`` documents them."""
+class CommonParameters(TypedDict, total=False):
+    """The parameters with one default in all estimators; ``SearchEstimator`` documents them."""
 
     queue: int | MakeQueue | None
     update: Rule | None
     strategy: Strategy
-    epochs: int
     seed: int | None
     held_out: float | None
     patience: int | None
@@ -40,6 +39,12 @@ class SearchParameters(TypedDict, total=False):
     hash_bits: int
     threads: int | None
     dtype: str
+
+
+class SearchParameters(CommonParameters, total=False):
+    """All parameters of ``SearchEstimator`` but its task."""
+
+    epochs: int
 
 
 class SearchEstimator(Predictor):

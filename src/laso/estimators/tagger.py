@@ -9,7 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from laso.engine.machine import all_of
-from laso.estimators.search import SearchEstimator, SearchParameters
+from laso.estimators.search import CommonParameters, SearchEstimator
 from laso.features.templates import LABEL, Template
 from laso.model_file import keys_and_rows
 from laso.tasks.base import Task
@@ -30,8 +30,10 @@ class Tagger(SearchEstimator):
     constraints : {"BIO", "IOBES"} or mapping, default=None
         Which labels may follow each other: a scheme, or for each label those that may follow it
         (None stands for both ends).
+    epochs : int, default=30
+        The largest number of passes over the data.
     **search
-        The parameters of ``SearchEstimator``: queue, update, strategy, epochs, seed, held_out,
+        The other parameters of ``SearchEstimator``: queue, update, strategy, seed, held_out,
         patience, average, class_weight, hash_bits, threads, dtype.
 
     Examples
@@ -51,9 +53,10 @@ class Tagger(SearchEstimator):
         features: str | Sequence[str | Template] | None = None,
         columns: Sequence[str] | None = None,
         constraints: str | FollowTable | None = None,
-        **search: Unpack[SearchParameters],
+        epochs: int = 30,
+        **search: Unpack[CommonParameters],
     ) -> None:
-        super().__init__(**search)
+        super().__init__(epochs=epochs, **search)
         self.features = features
         self.columns = columns
         self.constraints = constraints

@@ -29,6 +29,7 @@ from laso.tasks.feature_names import Namer
 from laso.updates import perceptron, worst
 
 USUAL_NAMES = ("w", "pos")
+WIDE_MARGIN = perceptron(weighting=worst, margin=20.0)  # chosen by python -m benchmarks defaults
 WITH_MARGIN = perceptron(weighting=worst, margin=1.0)  # the default update of several tasks
 
 

@@ -19,9 +19,10 @@ from laso.params import check_parameters
 from laso.tasks.base import Step
 from laso.tasks.batches import Ambiguity
 from laso.tasks.constraints import constraints
-from laso.tasks.sequences import SequenceTask
+from laso.tasks.sequences import WIDE_MARGIN, SequenceTask
 from laso.tasks.tagging.encoder import TaggingEncoder
 from laso.tasks.tagging.problem import Tagging, WeightedTagging
+from laso.training import Rule
 
 Labels = list[list[str]]
 FollowTable = Mapping[str | None, Sequence[str | None]]
@@ -52,6 +53,10 @@ class TaggingTask(SequenceTask):
         """Raise ValueError if a parameter is invalid."""
         known = self.constraints in (None, "BIO", "IOBES") or isinstance(self.constraints, Mapping)
         check_parameters(self, [("constraints", known, "None, 'BIO', 'IOBES' or a table")])
+
+    def default_update(self) -> Rule:
+        """Return the perceptron with a wide margin, against the best wrong node."""
+        return WIDE_MARGIN
 
     def problem_for(self, dataset: Dataset) -> type[CompiledProblem]:
         """Return the problem for features with values, if there are any."""
