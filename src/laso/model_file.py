@@ -48,6 +48,13 @@ Tensors = dict[str, Array]
 
 def write_file(path: str | os.PathLike[str], header: Header, tensors: Tensors) -> int:
     """Write a model file atomically and return its size in bytes."""
+    data = file_bytes(header, tensors)
+    _write_atomically(Path(path), data)
+    return len(data)
+
+
+def file_bytes(header: Header, tensors: Tensors) -> bytes:
+    """Return the bytes of a model file."""
     from laso import __version__
 
     arrays = {name: [t.dtype.str, len(t)] for name, t in tensors.items()}
@@ -58,15 +65,13 @@ def write_file(path: str | os.PathLike[str], header: Header, tensors: Tensors) -
         **header,
         "arrays": arrays,
     }
-    data = safetensors.numpy.save(
+    data: bytes = safetensors.numpy.save(
         {name: compress(tensor) for name, tensor in tensors.items()},
         {"laso": json.dumps(full, separators=(",", ":"), allow_nan=False)},
     )
     place = DIGEST.search(data)
     assert place is not None
-    data = data[: place.start(1)] + _digest(data) + data[place.end(1) :]
-    _write_atomically(Path(path), data)
-    return len(data)
+    return data[: place.start(1)] + _digest(data) + data[place.end(1) :]
 
 
 def read_file(path: str | os.PathLike[str], task: str | None = None) -> tuple[Header, Tensors]:
@@ -75,19 +80,23 @@ def read_file(path: str | os.PathLike[str], task: str | None = None) -> tuple[He
     A file for another task than ``task`` raises BadModel; None: any task.
     """
     with Path(path).open("rb") as file, as_bad_model(path):
-        data = _memory_map(file)
-        header, stored = _check_file(data)
-        if header["format"] != FORMAT:
-            newer = " (a later version of laso has made it)" if header["format"] > FORMAT else ""
-            raise BadModel(f"found format {header['format']!r}, expected {FORMAT}{newer}")
-        if task is not None and header["task"] != task:
-            raise BadModel(f"found a model for {header['task']!r}, expected {task!r}")
-        if set(stored) != set(header["arrays"]):
-            raise BadModel("its tensors are not those that its header names")
-        tensors = {}
-        for name, (dtype, size) in header["arrays"].items():
-            first, end = stored[name]
-            tensors[name] = decompress(data[first:end], dtype, size)
+        return read_bytes(_memory_map(file), task)
+
+
+def read_bytes(data: memoryview, task: str | None = None) -> tuple[Header, Tensors]:
+    """Check the bytes of a model file and return its header and tensors."""
+    header, stored = _check_file(data)
+    if header["format"] != FORMAT:
+        newer = " (a later version of laso has made it)" if header["format"] > FORMAT else ""
+        raise BadModel(f"found format {header['format']!r}, expected {FORMAT}{newer}")
+    if task is not None and header["task"] != task:
+        raise BadModel(f"found a model for {header['task']!r}, expected {task!r}")
+    if set(stored) != set(header["arrays"]):
+        raise BadModel("its tensors are not those that its header names")
+    tensors = {}
+    for name, (dtype, size) in header["arrays"].items():
+        first, end = stored[name]
+        tensors[name] = decompress(data[first:end], dtype, size)
     return header, tensors
 
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from laso.estimators.search import SearchEstimator
 
 Model = TypeVar("Model", bound="SearchEstimator")
+AfterEpoch = Callable[[Training, WeightTable], None]
 
 
 @dataclass
@@ -207,6 +208,7 @@ def train(
     epochs: int,
     progress: Callable[[Progress], None] | None,
     checkpoint: Checkpoint | None = None,
+    after_epoch: AfterEpoch | None = None,
 ) -> Model:
     """Learn until ``epochs`` in all; the weights of the best epoch are the model's."""
     training = resumable(model)
@@ -223,6 +225,8 @@ def train(
         return model.task_.score(examples.gold, predicted)
 
     def after(training: Training) -> None:
+        if after_epoch is not None:
+            after_epoch(training, plan.kept(training.table))
         if checkpoint is not None and checkpoint.is_due():
             best = plan.kept(training.table) if training.best is None else training.best
             model.weights_ = compact_table(best)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Self, TypedDict
+from typing import Any, ClassVar, Self, TypedDict
 
 from laso.data.table import locating
 from laso.engine.layout import Dataset
@@ -13,7 +13,7 @@ from laso.engine.options import is_exact
 from laso.errors import InputError
 from laso.estimators import learning
 from laso.estimators.class_weights import ClassWeight, check_siblings, is_class_weight
-from laso.estimators.learning import Checkpoint, Examples
+from laso.estimators.learning import AfterEpoch, Checkpoint, Examples
 from laso.estimators.prediction import Predictor
 from laso.estimators.streaming import Source, stored
 from laso.learn import early, restart
@@ -93,6 +93,8 @@ class SearchEstimator(Predictor):
         What else is known of the model: the temperature of ``calibrate``, the data's file names.
     """
 
+    unsaved: ClassVar[dict[str, Any]] = {"task": None}  # a file never names code to import
+
     def __init__(
         self,
         task: Task | None = None,
@@ -170,6 +172,7 @@ class SearchEstimator(Predictor):
         dev: Any = None,
         progress: Report | None = None,
         checkpoint: Checkpoint | None = None,
+        after_epoch: AfterEpoch | None = None,
     ) -> Self:
         """Learn from inputs and outputs.
 
@@ -186,6 +189,9 @@ class SearchEstimator(Predictor):
             It is called with a ``Progress`` after every few examples.
         checkpoint : Checkpoint, default=None
             Where the run is saved meanwhile.
+        after_epoch : callable, default=None
+            It is called after each epoch with the state of the training and the weights that would
+            be kept. It ends the training by setting ``converged`` of the state.
 
         Returns
         -------
@@ -207,7 +213,8 @@ class SearchEstimator(Predictor):
             del inputs, outputs
             self.fingerprint_ = examples.fingerprint
         with clock("train"):
-            learning.train(self, examples, learning.most_epochs(self), progress, checkpoint)
+            epochs = learning.most_epochs(self)
+            learning.train(self, examples, epochs, progress, checkpoint, after_epoch)
         self.seconds_ = clock.seconds
         return self
 

@@ -94,22 +94,24 @@ class Tagger(SearchEstimator):
     @property
     def state_features_(self) -> dict[tuple[str, str], float]:
         """The weights of (feature, label), for features that do not look at labels."""
+        attributes = self.task_.encoder_.attributes
         return {
             (name, label): weight
-            for name, label, weight in self._named_weights()
-            if not name.startswith(f"{LABEL}[")
+            for key, name, label, weight in self._named_weights()
+            if key in attributes or not name.startswith(f"{LABEL}[")
         }
 
     @property
     def transition_features_(self) -> dict[tuple[str, str], float]:
         """The weights of (label, label after it)."""
+        before = self.task_.transition_keys()
         return {
-            (name.removeprefix(f"{LABEL}[-1]="), label): weight
-            for name, label, weight in self._named_weights()
-            if name.startswith(f"{LABEL}[-1]=") and " | " not in name and "(none)" not in name
+            (before[key], label): weight
+            for key, _, label, weight in self._named_weights()
+            if key in before
         }
 
-    def _named_weights(self) -> Iterator[tuple[str, str, float]]:
+    def _named_weights(self) -> Iterator[tuple[int, str, str, float]]:
         self.require("weights_")
         keys, rows = keys_and_rows(self.weights_)
         names = self.task_.feature_names(keys)
@@ -117,4 +119,4 @@ class Tagger(SearchEstimator):
             if key in names:
                 for label in np.flatnonzero(self.weights_.v[row]).tolist():
                     weight = float(self.weights_.v[row, label])
-                    yield names[key], self.task_.classes[label], weight
+                    yield key, names[key], self.task_.classes[label], weight
