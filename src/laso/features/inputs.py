@@ -16,7 +16,7 @@ No Python code runs per token: look-ups run in ``map``, everything else in NumPy
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from itertools import chain, repeat
@@ -98,7 +98,7 @@ def read_attributes(X: Any) -> Features:
     """
     if isinstance(X, Features):
         return X
-    sentences = [s if hasattr(s, "__len__") else list(s) for s in _listed(X)]
+    sentences = [list(s) if isinstance(s, Iterator) else s for s in _listed(X)]
     first = next((s for i, s in enumerate(sentences, start=1) if _length(s, i)), None)
     if _is_matrix(first):
         return _from_matrices(sentences)
