@@ -8,7 +8,7 @@ labels that follow each other; learning and labelling are exact.
 
 from __future__ import annotations
 
-import warnings
+import math
 from typing import Any, Self
 
 from laso.estimators.tagger import Tagger
@@ -36,13 +36,16 @@ class CRF(Tagger):
     all_possible_states, all_possible_transitions : bool, default=False
         Also learn weights for features and labels that never occur together.
     c1 : float, default=0.0
-        There is no L1 prior here: another value than 0 warns.
+        The L1 prior of lbfgs.
     c2 : float, default=1.0
         The L2 prior of lbfgs and l2sgd.
     max_iterations : int, default=None
         None: 200 for lbfgs, 50 for l2sgd, 20 for the others.
     num_memories, epsilon : int, float, default=6, 1e-5
         The memory and the stopping criterion of lbfgs.
+    period, delta : int, float, default=10, 1e-5
+        lbfgs also stops when the objective has improved by less than the fraction ``delta`` in
+        ``period`` iterations.
     c : float, default=1.0
         The aggressiveness of pa.
     seed, threads : int, default=0, None
@@ -60,12 +63,15 @@ class CRF(Tagger):
         max_iterations: int | None = None,
         num_memories: int = 6,
         epsilon: float = 1e-5,
+        period: int = 10,
+        delta: float = 1e-5,
         c: float = 1.0,
         seed: int | None = 0,
         threads: int | None = None,
     ):
         super().__init__(
             features=("label[-1]",),
+            start_features=False,
             queue=exact(),
             strategy=standard,
             seed=seed,
@@ -79,14 +85,14 @@ class CRF(Tagger):
         self.max_iterations = max_iterations
         self.num_memories = num_memories
         self.epsilon = epsilon
+        self.period = period
+        self.delta = delta
         self.c = c
 
     def fit(
         self, X: Any, y: Any = None, X_dev: Any = None, y_dev: Any = None, **options: Any
     ) -> Self:
         """Learn from sentences; on those of ``X_dev`` and ``y_dev`` each iteration is scored."""
-        if self.c1:
-            warnings.warn(f"c1={self.c1} is passed over: only c2 is a prior here", stacklevel=2)
         self.epochs = self._iterations
         if X_dev is not None:
             options["dev"] = (X_dev, y_dev)
@@ -99,7 +105,9 @@ class CRF(Tagger):
     def validate(self) -> None:
         """Raise ValueError if a parameter makes no sense."""
         known = ("algorithm", self.algorithm in ALGORITHMS, f"one of {', '.join(ALGORITHMS)}")
-        check_parameters(self, [known, ("c2", self.c2 > 0, "above 0")])
+        check_parameters(
+            self, [known, ("c1", self.c1 >= 0, "at least 0"), ("c2", self.c2 >= 0, "at least 0")]
+        )
         super().validate()
 
     @property
@@ -108,14 +116,17 @@ class CRF(Tagger):
 
     def update_rule(self, task: Task) -> Rule:
         """Return the update rule of the algorithm."""
-        variance = 1.0 / (2.0 * self.c2)
+        variance = 1.0 / (2.0 * self.c2) if self.c2 else math.inf
         if self.algorithm == "lbfgs":
-            every = self.all_possible_states or self.all_possible_transitions
             return lbfgs(
                 variance=variance,
-                support="lattice" if every else "pairs",
+                l1=self.c1,
+                support="lattice" if self.all_possible_states else "pairs",
+                transitions="lattice" if self.all_possible_transitions else "pairs",
                 iterations=self._iterations,
                 tolerance=self.epsilon,
+                period=self.period,
+                delta=self.delta,
                 memory=self.num_memories,
             )
         if self.algorithm == "l2sgd":

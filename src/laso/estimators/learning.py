@@ -222,7 +222,7 @@ def train(
         predicted = model.decode(examples.inputs, examples.held_out, table)
         return model.task_.score(examples.gold, predicted)
 
-    def after(training: Training) -> None:
+    def save(training: Training) -> None:
         if checkpoint is not None and checkpoint.is_due():
             best = plan.kept(training.table) if training.best is None else training.best
             model.weights_ = compact_table(best)
@@ -231,7 +231,11 @@ def train(
             model.save(checkpoint.path, training=True)
 
     plan = Plan(
-        epochs=epochs, seed=model.seed, patience=model.patience, average=average, after=after
+        epochs=epochs,
+        seed=model.seed,
+        patience=model.patience,
+        average=average,
+        after=None if checkpoint is None else save,
     )
     scored = score if examples.held_out is not None else None
     if model.class_weight_ is not None:
