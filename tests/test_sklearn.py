@@ -1,8 +1,6 @@
 """scikit-learn's conventions, and the calls of sklearn-crfsuite's CRF."""
 
 import copy
-import itertools
-import math
 import pickle
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,7 @@ from sklearn.utils import Tags, TargetTags
 from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.validation import check_is_fitted
 
-from laso import CRF, BadData, Chunker, Tagger, load_model
+from laso import CRF, BadData, Chunker, Tagger
 from laso.data import load_bundled
 
 ROOT = Path(__file__).parents[1]

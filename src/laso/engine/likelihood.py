@@ -14,6 +14,7 @@ from laso.engine.layout import Array, Dataset, WeightTable
 from laso.engine.machine import SOME, all_of, longer, mapped
 from laso.engine.machine import parts as parts_of
 from laso.engine.passes import Plan, Training, train
+from laso.engine.quasi_newton import descend
 from laso.engine.space import Space, fixed_gradient
 from laso.training import Progress
 from laso.updates import AdaGrad, Climb, Lbfgs
@@ -133,10 +134,6 @@ def _measure(table: WeightTable) -> None:
 # --------------------------------------------------------------------------- L-BFGS
 
 
-class Enough(Exception):
-    """The held-out score has not improved for too long."""
-
-
 def maximise(
     machine: ExactMachine,
     rule: Lbfgs,
@@ -148,56 +145,46 @@ def maximise(
     score: Score | None = None,
     progress: Callback | None = None,
 ) -> Training:
-    """Maximise the likelihood with its prior by L-BFGS, starting at the weights of ``training``.
+    """Maximise the likelihood with its priors by L-BFGS, starting at the weights of ``training``.
 
     An epoch is an iteration. Ctrl-C ends the run with the best weights so far.
     """
-    from scipy.optimize import minimize
-
     objective = Objective(machine, dataset, training.table, rule, threads)
     best, n = objective.start, len(dataset.starts) - 1
-
-    def after(theta: Array) -> None:
-        nonlocal best
-        best = theta.copy()
-        training.epoch += 1
-        training.error_rate, training.objective = objective.wrong, objective.value
-        value = None
-        if score is not None:
-            kept = plan.kept(objective.finished(best))
-            value = score(kept)
-            training.judge(kept, value)
-        if progress is not None:
-            done, wrong = objective.evaluations, objective.wrong
-            epochs, reached = plan.epochs, objective.value
-            progress(Progress(training.epoch, epochs, n, n, done, wrong, value, reached))
-        training.table = objective.finished(best)
-        plan.after(training)
-        if plan.is_over(training):
-            raise Enough
-
-    options = {
-        "maxiter": plan.epochs - training.epoch,
-        "maxfun": 10 * plan.epochs,
-        "maxcor": rule.memory,
-        "gtol": rule.tolerance,
-        "ftol": 1e-13,
-    }
+    values: list[float] = []
+    training.converged = False
+    l1 = rule.l1 / objective.examples
     try:
-        minimize(objective, best, jac=True, method="L-BFGS-B", callback=after, options=options)
+        for point in descend(objective, best, l1=l1, memory=rule.memory):
+            best = point.x
+            training.converged = rule.has_converged(point.slope, values, point.value)
+            if values:
+                training.epoch += 1
+                training.error_rate, training.objective = objective.wrong, -point.value
+                value = None
+                if score is not None:
+                    kept = plan.kept(objective.finished(best))
+                    value = score(kept)
+                    training.judge(kept, value)
+                if progress is not None:
+                    done, wrong, reached = objective.evaluations, objective.wrong, -point.value
+                    epoch, epochs = training.epoch, plan.epochs
+                    progress(Progress(epoch, epochs, n, n, done, wrong, value, reached))
+                if plan.after is not None:
+                    training.table = objective.finished(best)
+                    plan.after(training)
+            values.append(point.value)
+            if plan.is_over(training):
+                break
     except KeyboardInterrupt:
         training.interrupted = True
-    except Enough:
-        pass
-    _, slopes = objective(best)
-    training.converged = float(np.abs(slopes).max(initial=0.0)) <= rule.tolerance
     training.table = objective.finished(best)
     plan.finish(training, scored=score is not None)
     return training
 
 
 class Objective:
-    """The negative log-likelihood with its prior, per example, as a function of chosen weights."""
+    """The negative log-likelihood with its Gaussian prior, per example, by chosen weights."""
 
     def __init__(
         self, machine: ExactMachine, dataset: Dataset, table: WeightTable, rule: Lbfgs, threads: int
@@ -214,11 +201,11 @@ class Objective:
         for space in self.spaces:
             space.gradient = fixed_gradient(space.run, rows)
         self.table.mark[:] = np.arange(len(self.table.mark))
-        self.evaluations, self.value, self.wrong = 0, 0.0, 0.0
+        self.evaluations, self.wrong = 0, 0.0
 
     def _supported(self, order: Array, table: WeightTable) -> tuple[WeightTable, Array]:
         """Return a float64 table with rows for all supported features, and the variable weights."""
-        rows, support = int(table.ints[at.ROWS]), self.rule.support
+        rows = int(table.ints[at.ROWS])
         known = table.v[:rows] * table.reals[at.SCALE]
         work = table._replace(
             slots=table.slots.copy(),
@@ -231,16 +218,30 @@ class Objective:
         work.ints[at.GENERATION], work.ints[at.TICKS] = 1, 0
         work.reals[at.SCALE], work.reals[at.SCALES], work.reals[at.SQUARE] = 1.0, 0.0, 0.0
         space = self.machine.new_run(self.dataset, order, work)
-        mode = la.ALL_ROWS if support == "lattice" else la.GOOD_ROWS
-        self.machine.likelihood(self.dataset, order, space, mode)
-        work, used = space.table, int(space.gradient.ints[la.USED_SLOTS])
+        chosen = np.zeros((0, table.v.shape[1]), bool)
+        for part, support in self._supports():
+            mode = la.ALL_ROWS if support == "lattice" else la.GOOD_ROWS
+            self.machine.likelihood(self.dataset, order, space, mode, part=part)
+            chosen = longer(chosen, int(space.table.ints[at.ROWS]))
+            gradient = space.gradient
+            used = int(gradient.ints[la.USED_SLOTS])
+            counts, seen = gradient.values[:used], gradient.rows[:used]
+            has_weight = counts != 0.0 if support == "pairs" else counts.any(axis=1)[:, None]
+            chosen[seen] |= has_weight
+            gradient.values.fill(0.0)
+        work = space.table
         work.v[:rows] = known
-        chosen = np.ones((int(work.ints[at.ROWS]), work.v.shape[1]), bool)
-        if support == "pairs":
-            chosen[:] = False
-            chosen[space.gradient.rows[:used]] = space.gradient.values[:used] != 0.0
-            chosen[:rows] |= known != 0.0
+        # Weights from before stay variable.
+        pairs = any(support == "pairs" for _, support in self._supports())
+        chosen[:rows] |= known != 0.0 if pairs else True
         return work, np.flatnonzero(chosen)
+
+    def _supports(self) -> list[tuple[int, str]]:
+        """Return the support of each part of the features."""
+        blocks, others = self.rule.support, self.rule.transitions or self.rule.support
+        if blocks == others:
+            return [(int(la.ALL_FEATURES), blocks)]
+        return [(int(la.IN_BLOCKS), blocks), (int(la.OUTSIDE_BLOCKS), others)]
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """Return the value and the gradient at these weights."""
@@ -251,8 +252,8 @@ class Objective:
         self.evaluations += 1
         self.wrong = float(np.mean(logs < math.log(0.5))) if len(logs) else 0.0
         variance, n = self.rule.variance, self.examples
-        self.value = (logs.sum() - theta @ theta / (2.0 * variance)) / n
-        return -self.value, (theta / variance - slopes.reshape(-1)[self.chosen]) / n
+        value = (theta @ theta / (2.0 * variance) - logs.sum()) / n
+        return float(value), (theta / variance - slopes.reshape(-1)[self.chosen]) / n
 
     def _part(self, number: int) -> Array:
         space = self.spaces[number]

@@ -51,7 +51,7 @@ class Plan:
     seed: int | None = 0
     patience: int | None = None  # stop after so many epochs without a better held-out score
     average: bool = True  # keep the averaged weights instead of the last ones
-    after: Callable[[Training], None] = lambda training: None  # called after each epoch
+    after: Callable[[Training], None] | None = None  # called after each epoch
 
     def __post_init__(self) -> None:
         if self.epochs < 1:
@@ -140,7 +140,8 @@ def train(
                     training.judge(kept, score(kept))
                     rate, value = wrong / max(1, n), training.scores[-1]
                     tell(Progress(epoch, plan.epochs, n, n, _updates(training), rate, value))
-                plan.after(training)
+                if plan.after is not None:
+                    plan.after(training)
                 stop()
         except KeyboardInterrupt:
             training.interrupted = True

@@ -12,7 +12,6 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -38,19 +37,9 @@ from laso.queues import exact
 from laso.tasks.base import Task
 from laso.tasks.tagging.attributes import AttributeTask
 from laso.training import Rule
-from laso.updates import Lbfgs, lbfgs, passive_aggressive, perceptron, sgd
+from laso.updates import lbfgs, passive_aggressive, perceptron, sgd
 
 BY_FIELD = {each.field: each for each in PARAMETERS}
-LBFGS = {  # parameters of lbfgs() that have their values from those of CRFsuite
-    "l1": "c1",
-    "iterations": "max_iterations",
-    "memory": "num_memories",
-    "tolerance": "epsilon",
-    "period": "period",
-    "delta": "delta",
-    "linesearch": "linesearch",
-    "max_linesearch": "max_linesearch",
-}
 CHOICES: dict[str, tuple[Any, ...]] = {"linesearch": LINE_SEARCHES, "pa_type": (0, 1, 2)}
 WITH_EFFECT: dict[str, tuple[Any, ...]] = {  # the only values that do what they say
     "linesearch": ("MoreThuente",),
@@ -188,6 +177,7 @@ class CRF(Tagger):
     ):
         super().__init__(
             features=("label[-1]",),
+            start_features=False,
             queue=exact(),
             strategy=standard,
             seed=seed,
@@ -236,18 +226,14 @@ class CRF(Tagger):
 
     def without_effect(self) -> list[str]:
         """Return the names of the given parameters that have no effect."""
-        of_method = {each.field for each in parameters_of(self.method).values()}
-        missing = set(LBFGS) - {field.name for field in fields(Lbfgs)}
+        known = {each.field for each in parameters_of(self.method).values()}
+        given = {name: getattr(self, name) for name in BY_FIELD if getattr(self, name) is not None}
         names = ["keep_tempfiles"] if self.keep_tempfiles else []
-        for name in BY_FIELD:
-            given = getattr(self, name)
-            if given is None:
-                continue
-            works = name in of_method and given in WITH_EFFECT.get(name, (given,))
-            is_lost = any(LBFGS[each] == name for each in missing) and self.method == "lbfgs"
-            if not works or (is_lost and given != BY_FIELD[name].defaults["lbfgs"]):
-                names.append(name)
-        return names
+        return names + [
+            name
+            for name, value in given.items()
+            if name not in known or value not in WITH_EFFECT.get(name, (value,))
+        ]
 
     def validate(self) -> None:
         """Raise ValueError if a parameter makes no sense."""
@@ -269,12 +255,22 @@ class CRF(Tagger):
 
     def make_task(self) -> Task:
         """Return the task, without anything learned."""
-        return AttributeTask(features=self.features)
+        return AttributeTask(features=self.features, start_features=self.start_features)
 
     def update_rule(self, task: Task) -> Rule:
         """Return the update rule of the algorithm."""
         if self.method == "lbfgs":
-            return self._lbfgs()
+            return lbfgs(
+                variance=self._variance,
+                l1=self.parameter("c1"),
+                support=self._support("all_possible_states"),
+                transitions=self._support("all_possible_transitions"),
+                iterations=self.parameter("max_iterations"),
+                tolerance=self.parameter("epsilon"),
+                period=self.parameter("period"),
+                delta=self.parameter("delta"),
+                memory=self.parameter("num_memories"),
+            )
         if self.method == "l2sgd":
             return sgd(variance=self._variance)
         if self.method == "ap":
@@ -286,16 +282,8 @@ class CRF(Tagger):
         c2 = self.parameter("c2")
         return 1.0 / (2.0 * c2) if c2 else math.inf
 
-    def _lbfgs(self) -> Lbfgs:
-        """Return lbfgs() with those of its parameters that this version of it has."""
-        every = self.parameter("all_possible_states") or self.parameter("all_possible_transitions")
-        values = {name: self.parameter(field) for name, field in LBFGS.items()}
-        known = {field.name for field in fields(Lbfgs)}
-        return lbfgs(
-            variance=self._variance,
-            support="lattice" if every else "pairs",
-            **{name: value for name, value in values.items() if name in known},
-        )
+    def _support(self, name: str) -> str:
+        return "lattice" if self.parameter(name) else "pairs"
 
     # ------------------------------------------------------------------ learning
 
@@ -390,10 +378,10 @@ class CRF(Tagger):
         """Return token accuracy, from 0 to 1."""
         return accuracy(gold, predicted) / 100
 
-    # ------------------------------------------------------------------ what was learned
+    # ------------------------------------------------------------------ what was learned: None before fit
 
     @property
-    def classes_(self) -> list[str] | None:
+    def classes_(self) -> list[str] | Any:
         """The labels; None before ``fit``."""
         return list(self._classes) if self._is_fitted() else None
 
@@ -402,7 +390,7 @@ class CRF(Tagger):
         self._classes = list(labels)
 
     @property
-    def tagger_(self) -> CRFTagger | None:
+    def tagger_(self) -> CRFTagger | Any:
         """The model with the calls of python-crfsuite; None before ``fit``."""
         if not self._is_fitted():
             return None
@@ -415,27 +403,27 @@ class CRF(Tagger):
         return {name: value for name, value in vars(self).items() if name != "_tagger"}
 
     @property
-    def size_(self) -> int | None:  # type: ignore[override]
+    def size_(self) -> int | Any:
         """The size of the model's file in bytes; None before ``fit``."""
         return self.file_size() if self._is_fitted() else None
 
     @property
-    def state_features_(self) -> dict[tuple[str, str], float] | None:  # type: ignore[override]
+    def state_features_(self) -> dict[tuple[str, str], float] | Any:
         """The weights of (attribute, label); None before ``fit``."""
         return super().state_features_ if self._is_fitted() else None
 
     @property
-    def transition_features_(self) -> dict[tuple[str, str], float] | None:  # type: ignore[override]
+    def transition_features_(self) -> dict[tuple[str, str], float] | Any:
         """The weights of (label, label after it); None before ``fit``."""
         return super().transition_features_ if self._is_fitted() else None
 
     @property
-    def attributes_(self) -> list[str] | None:  # type: ignore[override]
+    def attributes_(self) -> list[str] | Any:
         """The attributes that have weights; None before ``fit``."""
         return super().attributes_ if self._is_fitted() else None
 
     @property
-    def num_attributes_(self) -> int | None:
+    def num_attributes_(self) -> int | Any:
         """The number of attributes that have weights; None before ``fit``."""
         names = self.attributes_
         return None if names is None else len(names)

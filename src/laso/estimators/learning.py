@@ -235,7 +235,11 @@ def train(
             model.save(checkpoint.path, training=True)
 
     plan = Plan(
-        epochs=epochs, seed=model.seed, patience=model.patience, average=average, after=after
+        epochs=epochs,
+        seed=model.seed,
+        patience=model.patience,
+        average=average,
+        after=None if checkpoint is None and after_epoch is None else after,
     )
     scored = score if examples.held_out is not None else None
     if model.class_weight_ is not None:

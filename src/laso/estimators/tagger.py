@@ -30,6 +30,9 @@ class Tagger(SearchEstimator):
     constraints : {"BIO", "IOBES"} or mapping, default=None
         Which labels may follow each other: a scheme, or for each label those that may follow it
         (None stands for both ends).
+    start_features : bool, default=True
+        Whether templates with label[-1] have a feature at the first token too, where there is no
+        label before; CRFsuite has none.
     **search
         The parameters of ``SearchEstimator``: queue, update, strategy, epochs, seed, held_out,
         patience, average, class_weight, hash_bits, threads, dtype.
@@ -51,17 +54,22 @@ class Tagger(SearchEstimator):
         features: str | Sequence[str | Template] | None = None,
         columns: Sequence[str] | None = None,
         constraints: str | FollowTable | None = None,
+        start_features: bool = True,
         **search: Unpack[SearchParameters],
     ) -> None:
         super().__init__(**search)
         self.features = features
         self.columns = columns
         self.constraints = constraints
+        self.start_features = start_features
 
     def make_task(self) -> Task:
         """Return the task, without anything learned."""
         return TaggingTask(
-            features=self.features, columns=self.columns, constraints=self.constraints
+            features=self.features,
+            columns=self.columns,
+            constraints=self.constraints,
+            start_features=self.start_features,
         )
 
     def predict_marginals(self, X: Any, *, least: float = 0.0) -> list[list[dict[str, float]]]:

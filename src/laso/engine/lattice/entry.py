@@ -12,10 +12,14 @@ from laso.engine.lattice.algebra import backward, best_goal, forward, log_total
 from laso.engine.lattice.build import build
 from laso.engine.lattice.gradient import delta_of, gather
 from laso.engine.lattice.layout import (
+    ALL_FEATURES,
+    ALL_ROWS,
     BAD_SIDE,
+    COUNTING,
     EDGE_GROUP,
     EDGE_LABEL,
     EXAMPLES,
+    GOOD_ROWS,
     GRADIENT_STEP,
     HEAD_INDEX,
     HEAD_NODE,
@@ -29,6 +33,7 @@ from laso.engine.lattice.layout import (
     N_NODES,
     ON_ALL_PATHS,
     ON_GOOD_PATHS,
+    PART,
     PATHS_USED,
     POSTERIOR_GROUP,
     POSTERIOR_LABEL,
@@ -216,7 +221,7 @@ def correct(x, y, table, run, options, lat, gradient):
     goal = best_goal(lat)
     rate = bad_path_loss(x, y, lat, goal) if options.by_loss else 1.0
     temperature = table.reals[MARGIN] if options.update == ALMA else 1.0
-    lat.meta[SUPPORT] = ON_ALL_PATHS
+    lat.meta[SUPPORT], lat.meta[PART], lat.meta[COUNTING] = ON_ALL_PATHS, ALL_FEATURES, 0
     if options.strategy >= EXPECTED and temperature > 0.0:
         if options.strategy == EXPECTED_GOLD:
             lat.meta[SUPPORT] = ON_GOOD_PATHS
@@ -238,7 +243,8 @@ def likelihood_many(dataset, order, table, run, options, lat, ascent):
     Returns how many are done, and the status. A batch ends with the call.
     """
     mode, gradient = ascent.mode, ascent.gradient
-    lat.meta[SUPPORT] = ascent.support
+    lat.meta[SUPPORT], lat.meta[PART] = ascent.support, ascent.part
+    lat.meta[COUNTING] = mode == GOOD_ROWS or mode == ALL_ROWS
     run.meta[ORACLE], run.meta[FAULT] = WITH_GOLD, DONE
     for n in range(order.shape[0]):
         i = order[n]

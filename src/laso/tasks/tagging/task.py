@@ -42,10 +42,12 @@ class TaggingTask(SequenceTask):
         features: str | Sequence[str | Template] | None = None,
         columns: Sequence[str] | None = None,
         constraints: str | FollowTable | None = None,
+        start_features: bool = True,
     ) -> None:
         super().__init__(columns=columns)
         self.features = features
         self.constraints = constraints
+        self.start_features = start_features
 
     def validate(self) -> None:
         """Raise ValueError if a parameter is invalid."""
@@ -69,7 +71,14 @@ class TaggingTask(SequenceTask):
     ) -> ColumnEncoder:
         """Return an encoder."""
         rules = None if self.constraints is None else constraints(labels, self.constraints)
-        return TaggingEncoder(templates, names, labels, width, constraints=rules)
+        return TaggingEncoder(
+            templates,
+            names,
+            labels,
+            width,
+            constraints=rules,
+            start_features=self.start_features,
+        )
 
     def gold_numbers(self, data: Data, outputs: Column) -> Array:
         """Return the labels as numbers, -1 for unknown labels."""
