@@ -139,7 +139,7 @@ class CRF(Tagger):
         "model_filename": None,
         "trainer_cls": None,
     }
-    training_log_: TrainLogParser | None = None
+    training_log_: TrainLogParser | Any = None
 
     def __init__(
         self,
@@ -350,13 +350,13 @@ class CRF(Tagger):
 
     def require(self, learned: str) -> None:
         """Raise NotFittedError before ``fit``, unless ``model_filename`` has a model."""
-        if not self._is_fitted():
-            super().require(learned)
+        self._is_fitted()
+        super().require(learned)
 
     def _is_fitted(self) -> bool:
-        """Return whether there is a model; one of ``model_filename`` is loaded."""
+        """Return whether there is a model; before ``fit``, one of ``model_filename`` is loaded."""
         path = self.model_filename
-        if not hasattr(self, "weights_") and path is not None and os.path.exists(path):
+        if not hasattr(self, "task_") and path is not None and os.path.exists(path):
             loaded = type(self).load(path)
             new = vars(loaded).keys() - vars(CRF()).keys()
             vars(self).update({name: vars(loaded)[name] for name in new})
@@ -378,7 +378,7 @@ class CRF(Tagger):
         """Return token accuracy, from 0 to 1."""
         return accuracy(gold, predicted) / 100
 
-    # ------------------------------------------------------------------ what was learned: None before fit
+    # ------------------------------------------------------------------ what was learned
 
     @property
     def classes_(self) -> list[str] | Any:
@@ -403,7 +403,7 @@ class CRF(Tagger):
         return {name: value for name, value in vars(self).items() if name != "_tagger"}
 
     @property
-    def size_(self) -> int | Any:
+    def size_(self) -> int | Any:  # type: ignore[override]
         """The size of the model's file in bytes; None before ``fit``."""
         return self.file_size() if self._is_fitted() else None
 

@@ -67,7 +67,7 @@ class TrainLogParser:
         self.training_seconds: float | None = None
         self.storing_seconds: float | None = None
         self.iterations: list[dict[str, Any]] = []
-        self.last_iteration: dict[str, Any] | None = None
+        self.last_iteration: dict[str, Any] | Any = None  # None before the first
         self.log: list[str] = []
         self.events: list[tuple[str, int, int]] = []
 
@@ -131,7 +131,6 @@ class TrainLogParser:
 
     def _in_iteration(self, line: str) -> str | None:
         found = self.last_iteration
-        assert found is not None
         if line == "\n":
             self.state = "AFTER_ITERATION"
             return "iteration"

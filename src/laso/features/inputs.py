@@ -98,6 +98,8 @@ def read_attributes(X: Any) -> Features:
     """
     if isinstance(X, Features):
         return X
+    if isinstance(X, (str, os.PathLike, Columns)):
+        raise BadData(f"found {quoted(X)} for X, expected sentences whose tokens are feature lists")
     sentences = [list(s) if isinstance(s, Iterator) else s for s in _listed(X)]
     first = next((s for i, s in enumerate(sentences, start=1) if _length(s, i)), None)
     if _is_matrix(first):
