@@ -133,4 +133,5 @@ class Trainer(TrainingLog):
         crf = CRF(self._algorithm, model_filename=model or None, **given)
         X, y = (list(some) for some in zip(*pairs, strict=True))
         dev = [list(some) for some in zip(*held, strict=True)]
+        self.holdout = holdout
         crf.fit(X, y, *dev, log=self)

@@ -321,7 +321,7 @@ class CRF(Tagger):
         self.average = {"ap": True, "pa": self.parameter("averaging")}.get(self.method, False)
         log = self._new_log() if log is None else log
         log.begin_log()
-        writer = LogWriter(self, log.message, None if X_dev is None else (X_dev, y_dev))
+        writer = LogWriter(self, log, None if X_dev is None else (X_dev, y_dev))
         data, counts = self._frequent(read_attributes(X), y)
         writer.begin(counts, len(data.lengths))
         calls = [writer.after_epoch, Stopping(self).after_epoch, options.pop("after_epoch", None)]

@@ -12,8 +12,6 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-Message = Callable[[str], None]
-
 
 class LabelScore(NamedTuple):
     """The held-out score of a label: counts and ratios; the ratios of no token are None."""
@@ -179,6 +177,7 @@ class TrainingLog:
     """Receives the lines of a log, and calls ``on_...`` for each event if it is verbose."""
 
     verbose: bool = True
+    holdout: int = 1  # the number of the group whose scores are logged
     logparser: TrainLogParser | None = None
 
     def begin_log(self) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from laso.engine import layout as at
 from laso.engine.layout import WeightTable
 from laso.engine.passes import Training
-from laso.estimators.crf_log import Message
+from laso.estimators.crf_log import TrainingLog
 from laso.estimators.crf_parameters import parameters_of
 from laso.evaluation import evaluated
 from laso.features.frequency import Frequencies
@@ -35,31 +35,30 @@ class LogWriter:
     ----------
     model : CRF
         The estimator that is trained.
-    message : callable
-        It receives the lines.
+    log : TrainingLog
+        What receives the lines.
     held_out : (X, y), optional
         Sentences that are labelled after each iteration; the log has their scores.
     """
 
     def __init__(
-        self, model: CRF, message: Message, held_out: tuple[Any, Any] | None = None
+        self, model: CRF, log: TrainingLog, held_out: tuple[Any, Any] | None = None
     ) -> None:
-        self.model, self.held_out = model, held_out
+        self.model, self.log, self.held_out = model, log, held_out
         self.encoded: Any = None  # the held-out sentences, once the labels are known
-        self.send = message
         self.begun = self.last = time.perf_counter()
         self.examples = 0
 
     def lines(self, *lines: str) -> None:
         """Send lines, each with its end."""
         for line in lines:
-            self.send(f"{line}\n")
+            self.log.message(f"{line}\n")
 
     def begin(self, counts: Frequencies, examples: int) -> None:
         """Write what is known before the first iteration."""
         self.examples = examples
         if self.held_out is not None:
-            self.lines("Holdout group: 2", "")
+            self.lines(f"Holdout group: {self.log.holdout + 1}", "")
         model = self.model
         states = model.parameter("all_possible_states")
         transitions = model.parameter("all_possible_transitions")
@@ -72,7 +71,7 @@ class LogWriter:
             f"feature.possible_transitions: {transitions:d}",
         )
         for percent in range(0, 101, 2):
-            self.send("." if percent % 10 else str(percent // 10))
+            self.log.message("." if percent % 10 else str(percent // 10))
         seconds = time.perf_counter() - self.begun
         self.lines("", f"Number of features: {n_features}", f"Seconds required: {seconds:.3f}", "")
         self.lines(TITLES[model.method])
