@@ -224,8 +224,8 @@ def test_development_data_and_what_is_not_there():
     X = features(WORDS)
     crf = CRF(max_iterations=5).fit(X[:30], TAGS[:30], X_dev=X[30:], y_dev=TAGS[30:])
     assert len(crf.scores_) == crf.n_iter_
-    with pytest.warns(UserWarning, match="c1=0.1 is passed over"):
-        CRF(c1=0.1, max_iterations=1).fit(X, TAGS)
+    with pytest.raises(ValueError, match="c1"):
+        CRF(c1=-0.1).fit(X, TAGS)
     with pytest.raises(ValueError, match="algorithm must be one of"):
         CRF(algorithm="arow").fit(X, TAGS)
     with pytest.raises(BadData):
