@@ -226,8 +226,8 @@ class Objective:
             gradient = space.gradient
             used = int(gradient.ints[la.USED_SLOTS])
             counts, seen = gradient.values[:used], gradient.rows[:used]
-            has_weight = counts != 0.0 if support == "pairs" else counts.any(axis=1)[:, None]
-            chosen[seen] |= has_weight
+            occurs = counts != 0.0
+            chosen[seen] |= occurs if support == "pairs" else occurs.any(axis=1, keepdims=True)
             gradient.values.fill(0.0)
         work = space.table
         work.v[:rows] = known

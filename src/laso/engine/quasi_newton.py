@@ -20,6 +20,8 @@ Function = Callable[[Array], tuple[float, Array]]
 
 SUFFICIENT = 1e-4  # the part of the decrease promised by the slope that a step must keep (Armijo)
 TRIALS = 30  # of a line search; the step is then too small to change anything
+ROUNDING = 1e-14  # relative to the value
+SHRINKING = 0.95  # the slope must become smaller by this factor where values tell nothing
 FLAT = 1e-16  # a curvature below it, relative to the gradients, is rounding
 
 
@@ -97,11 +99,21 @@ def _search(
         if orthant is not None:
             x[x * orthant < 0.0] = 0.0
         promised = float((x - point.x) @ point.slope)
+        if not promised < ROUNDING * SUFFICIENT * -abs(point.value):
+            return None
         found = _evaluate(function, x, l1)
-        if math.isfinite(found.value) and found.value <= point.value + SUFFICIENT * promised:
+        change = found.value - point.value
+        if change <= SUFFICIENT * promised or _is_lower(point, found, change):
             return found
         # The minimum of the parabola through both values with the slope at the start.
-        excess = found.value - point.value - promised
+        excess = change - promised
         factor = -promised / (2.0 * excess) if math.isfinite(excess) and excess > 0.0 else 0.5
         length *= min(0.5, max(0.1, factor))
     return None
+
+
+def _is_lower(point: Point, found: Point, change: float) -> bool:
+    """Return whether the slope is less at a new point, where the values differ by rounding only."""
+    if not abs(change) <= ROUNDING * abs(point.value):
+        return False
+    return bool(np.linalg.norm(found.slope) < SHRINKING * np.linalg.norm(point.slope))

@@ -244,7 +244,7 @@ def likelihood_many(dataset, order, table, run, options, lat, ascent):
     """
     mode, gradient = ascent.mode, ascent.gradient
     lat.meta[SUPPORT], lat.meta[PART] = ascent.support, ascent.part
-    lat.meta[COUNTING] = mode == GOOD_ROWS or mode == ALL_ROWS
+    lat.meta[COUNTING] = mode in (GOOD_ROWS, ALL_ROWS)
     run.meta[ORACLE], run.meta[FAULT] = WITH_GOLD, DONE
     for n in range(order.shape[0]):
         i = order[n]
