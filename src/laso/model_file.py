@@ -248,6 +248,7 @@ def make_table(keys: Array, v: Array, *, u: Array | None = None, bits: int = 0) 
         np.full(0 if u is None else n, -1, np.int64),
         np.array([n, 1, 0, bits], np.int64),
         np.array([1.0, 0.0, 0.0, 0.0]),
+        v[:0].copy(),
     )
 
 
@@ -354,6 +355,8 @@ def pack_learning(training: Training) -> Tensors:
     matrices = {"v": table.v, "u": table.u}
     if training.squares is not None:
         matrices["squares"] = training.squares
+    if len(table.precisions):
+        matrices["precisions"] = table.precisions
     tensors = {
         "learning.keys": _delta_encode(keys),
         "learning.ints": table.ints.astype("<i8"),
@@ -379,18 +382,21 @@ def unpack_learning(
     clock = tensors["learning.clock"]
     if clock.shape != (1,):
         raise BadModel("the clock of its training is none")
-    squares = None
-    if "learning.squares.counts" in tensors:
-        squares = to_dense(tensors, len(keys), n_labels, "learning.squares.").astype(dtype)
-        if (squares < 0.0).any():
-            raise BadModel("found squares below zero")
-    for array in (v, u, reals, clock, *([] if squares is None else [squares])):
+    sums: dict[str, Array] = {}
+    for name in ("squares", "precisions"):
+        if f"learning.{name}.counts" in tensors:
+            sums[name] = to_dense(tensors, len(keys), n_labels, f"learning.{name}.").astype(dtype)
+            if (sums[name] < 0.0).any():
+                raise BadModel(f"found {name} below zero")
+    for array in (v, u, reals, clock, *sums.values()):
         check_finite(array)
     if ints[at.GENERATION] < 1 or ints[at.TICKS] < 0 or not 0 <= ints[at.BITS] < 63:
         raise BadModel("the counters of its training are out of range")
     ints[at.ROWS] = len(keys)
-    training.table = make_table(keys, v, u=u)._replace(ints=ints, reals=reals)
-    training.squares, training.clock = squares, float(clock[0])
+    precisions = sums.get("precisions", v[:0].copy())
+    table = make_table(keys, v, u=u)
+    training.table = table._replace(ints=ints, reals=reals, precisions=precisions)
+    training.squares, training.clock = sums.get("squares"), float(clock[0])
 
 
 # --------------------------------------------------------------------------- parameters

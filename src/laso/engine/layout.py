@@ -149,6 +149,7 @@ class WeightTable(NamedTuple):
     mark: Array  # int64 (rows,): first entry of a row in Delta, -1 for none
     ints: Array  # int64 (TableInt,)
     reals: Array  # float64 (TableReal,)
+    precisions: Array  # like v: the sums of squared entries of Delta, for arow(); else no rows
 
 
 class SlotColumn(IntEnum):
@@ -391,6 +392,7 @@ class UpdateKind(IntEnum):
     PERCEPTRON = 0
     ALMA = 1
     PASSIVE_AGGRESSIVE = 2
+    AROW = 3
 
 
 class Weighting(IntEnum):
@@ -413,6 +415,6 @@ class Strategy(IntEnum):
 
 
 ROUNDS, RANKED = QueueKind
-PERCEPTRON, ALMA, PASSIVE_AGGRESSIVE = UpdateKind
+PERCEPTRON, ALMA, PASSIVE_AGGRESSIVE, AROW = UpdateKind
 UNIFORM, LOSS_PROPORTIONAL, WORST = Weighting
 RESTART, EARLY, STANDARD, MAX_VIOLATION, EXPECTED, EXPECTED_GOLD = Strategy

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from laso.arow import arow
 from laso.data.table import Features
 from laso.engine.layout import Array
 from laso.estimators.crf_log import LinePerIteration, TrainingLog, TrainLogParser
@@ -275,6 +276,8 @@ class CRF(Tagger):
             return sgd(variance=self._variance)
         if self.method == "ap":
             return perceptron()
+        if self.method == "arow":
+            return arow(variance=self.parameter("variance"), gamma=self.parameter("gamma"))
         return passive_aggressive(C=math.inf if self.pa_type == 0 else self.parameter("c"))
 
     @property
