@@ -75,7 +75,7 @@ def test_none_stands_for_the_defaults_of_crfsuite():
     assert CRF(c2=3).parameter("c2") == 3.0
 
 
-@pytest.mark.parametrize("algorithm", ["lbfgs", "l2sgd", "ap", "pa"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_algorithms(algorithm):
     found = CRF(algorithm, max_iterations=5).fit(X, TAGS)
     assert found.n_iter_ <= 5
@@ -98,6 +98,15 @@ def test_l2sgd_stops_when_the_likelihood_stops_to_improve():
 
 def test_epsilon_is_the_fraction_of_errors_at_which_ap_stops():
     assert CRF("ap", epsilon=0.9).fit(X, TAGS).n_iter_ < CRF("ap").fit(X, TAGS).n_iter_
+
+
+def test_arow_goes_on_where_it_stopped(tmp_path):
+    whole = CRF("arow", variance=0.5, gamma=2.0, max_iterations=4).fit(X, TAGS)
+    half = CRF("arow", variance=0.5, gamma=2.0, max_iterations=2).fit(X, TAGS)
+    half.save(tmp_path / "half", training=True)
+    again = CRF.load(tmp_path / "half").resume(X, TAGS, epochs=4)
+    assert again.state_features_ == pytest.approx(whole.state_features_)
+    assert half.state_features_ != whole.state_features_
 
 
 def test_states_and_transitions_are_separate():

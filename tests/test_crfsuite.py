@@ -70,7 +70,7 @@ def test_other_sequences_are_errors(wrong):
 # The trainer
 
 
-@pytest.mark.parametrize("algorithm", ["lbfgs", "l2sgd", "ap", "pa"])
+@pytest.mark.parametrize("algorithm", ["lbfgs", "l2sgd", "ap", "pa", "arow"])
 def test_a_model_for_each_algorithm(tmp_path, algorithm):
     found = load_model(trained(tmp_path / "model", algorithm))
     assert isinstance(found, CRF)

@@ -22,7 +22,7 @@ class Trainer(TrainingLog):
 
     Parameters
     ----------
-    algorithm : {"lbfgs", "l2sgd", "ap", "pa"}, default=None
+    algorithm : {"lbfgs", "l2sgd", "ap", "pa", "arow"}, default=None
         The training algorithm, lbfgs if None.
     params : dict, default=None
         Parameters of the algorithm, by CRFsuite's names.

@@ -64,9 +64,9 @@ class CRF(Tagger):
 
     Parameters
     ----------
-    algorithm : {"lbfgs", "l2sgd", "ap", "pa"}, default=None
+    algorithm : {"lbfgs", "l2sgd", "ap", "pa", "arow"}, default=None
         Likelihood by L-BFGS (the default) or by stochastic gradients, averaged perceptron,
-        passive-aggressive.
+        passive-aggressive, adaptive regularization of weights.
     min_freq : float, default=None
         Leave out attributes that occur less often than this with every label; 0.
     all_possible_states, all_possible_transitions : bool, default=None
@@ -79,8 +79,8 @@ class CRF(Tagger):
     num_memories : int, default=None
         The number of steps that lbfgs remembers; 6.
     epsilon : float, default=None
-        The stopping criterion: for lbfgs the size of the gradient, 1e-5; for ap and pa the fraction
-        of sentences that need an update, 0.
+        The stopping criterion: for lbfgs the size of the gradient, 1e-5; for the others but
+        l2sgd the fraction of sentences that need an update, 0.
     period, delta : int, float, default=None
         lbfgs and l2sgd stop when the log-likelihood improves by less than the fraction delta (1e-5,
         1e-6) in a period (10) of iterations.
@@ -99,7 +99,7 @@ class CRF(Tagger):
     averaging : bool, default=None
         Average the weights of pa; True.
     variance, gamma : float, default=None
-        The parameters of arow; 1.
+        The first variance of each weight of arow, and its trade-off of loss and change; 1.
     verbose : bool, default=False
         Print a line for each iteration.
     model_filename : path, default=None
@@ -280,6 +280,10 @@ class CRF(Tagger):
             return arow(variance=self.parameter("variance"), gamma=self.parameter("gamma"))
         return passive_aggressive(C=math.inf if self.pa_type == 0 else self.parameter("c"))
 
+    def averages(self) -> bool:
+        """Return whether the weights are averaged over all examples seen."""
+        return {"ap": True, "pa": bool(self.parameter("averaging"))}.get(self.method, False)
+
     @property
     def _variance(self) -> float:
         c2 = self.parameter("c2")
@@ -321,7 +325,6 @@ class CRF(Tagger):
             values = ", ".join(f"{name}={getattr(self, name)!r}" for name in unused)
             warnings.warn(f"no effect with algorithm={self.method!r}: {values}", stacklevel=2)
         self.epochs = self.parameter("max_iterations")
-        self.average = {"ap": True, "pa": self.parameter("averaging")}.get(self.method, False)
         log = self._new_log() if log is None else log
         log.begin_log()
         writer = LogWriter(self, log, None if X_dev is None else (X_dev, y_dev))

@@ -25,7 +25,7 @@ from laso.features.encoder import take_inputs
 from laso.model_file import compact_table
 from laso.tasks.base import Task
 from laso.training import Progress
-from laso.updates import Lbfgs, Likelihood
+from laso.updates import Lbfgs
 
 if TYPE_CHECKING:
     from laso.estimators.prediction import Predictor
@@ -215,9 +215,6 @@ def train(
     training.interrupted = False
     dataset = examples.train
     engine = model.engine(dataset)
-    average = model.average
-    if average is None:
-        average = not isinstance(model.update_rule(model.task_), Likelihood)
 
     def score(table: WeightTable) -> float:
         assert examples.held_out is not None
@@ -238,7 +235,7 @@ def train(
         epochs=epochs,
         seed=model.seed,
         patience=model.patience,
-        average=average,
+        average=model.averages(),
         after=None if checkpoint is None and after_epoch is None else after,
     )
     scored = score if examples.held_out is not None else None

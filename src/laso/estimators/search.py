@@ -21,6 +21,7 @@ from laso.params import check_parameters, is_whole
 from laso.queues import MakeQueue
 from laso.tasks.base import Task
 from laso.training import Progress, Rule, Strategy
+from laso.updates import Likelihood
 
 Report = Callable[[Progress], None]
 
@@ -53,8 +54,8 @@ class SearchEstimator(Predictor):
         The width of a beam, or beam(5), bounded_best_first(5), exact() ...; None: the task's
         default.
     update : update rule, default=None
-        perceptron(), alma(), passive_aggressive(); with exact() also adagrad(), sgd() and lbfgs(),
-        which train a conditional random field. None: the task's default.
+        perceptron(), alma(), passive_aggressive(), arow(); with exact() also adagrad(), sgd() and
+        lbfgs(), which train a conditional random field. None: the task's default.
     strategy : strategy, default=restart
         What happens after an error: restart, early, standard or max_violation.
     epochs : int, default=10
@@ -163,6 +164,12 @@ class SearchEstimator(Predictor):
             )
 
     # ------------------------------------------------------------------ learning
+
+    def averages(self) -> bool:
+        """Return whether the weights are averaged over all examples seen."""
+        if self.average is None:
+            return not isinstance(self.update_rule(self.task_), Likelihood)
+        return self.average
 
     def fit(
         self,
