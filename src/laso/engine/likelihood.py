@@ -15,7 +15,7 @@ from laso.engine.layout import Array, Dataset, WeightTable
 from laso.engine.machine import SOME, all_of, longer, mapped
 from laso.engine.machine import parts as parts_of
 from laso.engine.passes import Plan, Training, train
-from laso.engine.quasi_newton import descend
+from laso.engine.quasi_newton import descend, dot
 from laso.engine.space import Space, fixed_gradient
 from laso.training import Progress
 from laso.updates import AdaGrad, Climb, Lbfgs
@@ -252,7 +252,7 @@ class Objective:
         self.evaluations += 1
         self.wrong = float(np.mean(logs < math.log(0.5))) if len(logs) else 0.0
         variance, n = self.rule.variance, self.examples
-        value = (theta @ theta / (2.0 * variance) - logs.sum()) / n
+        value = (dot(theta, theta) / (2.0 * variance) - logs.sum()) / n
         return float(value), (theta / variance - slopes) / n
 
     def _on_lattices(self, theta: Array, parts: list[Array]) -> tuple[Array, Array]:
