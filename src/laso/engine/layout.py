@@ -110,6 +110,7 @@ class Status(IntEnum):
     BAD_COUNT = 9  # a method returned more (or fewer) than limits promised
     BAD_BLOCK = 10  # a block that does not exist, or a sub-block that is not below its block
     BAD_KEY = 11  # a round that does not exist, or that is not after the present one
+    NO_CHAIN = 12  # the lattice has another form
 
 
 (
@@ -125,6 +126,7 @@ class Status(IntEnum):
     BAD_COUNT,
     BAD_BLOCK,
     BAD_KEY,
+    NO_CHAIN,
 ) = Status
 
 

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from laso.engine import layout as at
+from laso.engine.chains import chain_likelihood, chain_of
 from laso.engine.lattice import layout as la
 from laso.engine.layout import Array, Dataset, WeightTable
 from laso.engine.machine import SOME, all_of, longer, mapped
 from laso.engine.machine import parts as parts_of
 from laso.engine.passes import Plan, Training, train
-from laso.engine.quasi_newton import descend
+from laso.engine.quasi_newton import descend, dot
 from laso.engine.space import Space, fixed_gradient
 from laso.training import Progress
 from laso.updates import AdaGrad, Climb, Lbfgs
@@ -197,11 +198,12 @@ class Objective:
         self.weights = self.table.v[:rows].reshape(-1)
         self.start = self.weights[self.chosen]
         self.parts = parts_of(order, threads)
-        self.spaces = [machine.new_run(dataset, part, self.table) for part in self.parts]
-        for space in self.spaces:
-            space.gradient = fixed_gradient(space.run, rows)
-        self.table.mark[:] = np.arange(len(self.table.mark))
+        self.spaces: dict[int, Space] = {}
         self.evaluations, self.wrong = 0, 0.0
+        chain = chain_of(machine, dataset, machine.new_run(dataset, order, self.table))
+        self.on_chains = None
+        if chain is not None:
+            self.on_chains = chain_likelihood(machine, chain, self.parts, rows, self.chosen)
 
     def _supported(self, order: Array, table: WeightTable) -> tuple[WeightTable, Array]:
         """Return a float64 table with rows for all supported features, and the variable weights."""
@@ -245,20 +247,41 @@ class Objective:
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """Return the value and the gradient at these weights."""
-        self.weights[self.chosen] = theta
-        self.table.ints[at.GENERATION] += 1  # so that no sum of old weights is used again
-        logs = np.concatenate(mapped(self._part, list(range(len(self.parts)))))
-        slopes = np.sum([space.gradient.values for space in self.spaces], axis=0)
+        if self.on_chains is not None:
+            logs, slopes = self.on_chains(theta)
+            lost = np.flatnonzero(np.isnan(logs))  # left the range of floats
+            if len(lost):
+                logs[lost], more = self._on_lattices(theta, [lost])
+                slopes += more
+        else:
+            logs, slopes = self._on_lattices(theta, self.parts)
         self.evaluations += 1
         self.wrong = float(np.mean(logs < math.log(0.5))) if len(logs) else 0.0
         variance, n = self.rule.variance, self.examples
-        value = (theta @ theta / (2.0 * variance) - logs.sum()) / n
-        return float(value), (theta / variance - slopes.reshape(-1)[self.chosen]) / n
+        value = (dot(theta, theta) / (2.0 * variance) - logs.sum()) / n
+        return float(value), (theta / variance - slopes) / n
 
-    def _part(self, number: int) -> Array:
-        space = self.spaces[number]
-        space.gradient.values.fill(0.0)
-        return self.machine.likelihood(self.dataset, self.parts[number], space, la.FIXED_ROWS)
+    def _on_lattices(self, theta: Array, parts: list[Array]) -> tuple[Array, Array]:
+        """Return log p(y | x) of each example of some parts, and the gradient of their sum."""
+        self.weights[self.chosen] = theta
+        self.table.ints[at.GENERATION] += 1  # so that no sum of old weights is used again
+        rows = int(self.table.ints[at.ROWS])
+        for number, part in enumerate(parts):
+            if number not in self.spaces or self.on_chains is not None:
+                space = self.machine.new_run(self.dataset, part, self.table)
+                space.gradient = fixed_gradient(space.run, rows)
+                self.spaces[number] = space
+        self.table.mark[:] = np.arange(len(self.table.mark))
+
+        def logs_of(number: int) -> Array:
+            space = self.spaces[number]
+            space.gradient.values.fill(0.0)
+            return self.machine.likelihood(self.dataset, parts[number], space, la.FIXED_ROWS)
+
+        numbers = list(range(len(parts)))
+        logs = np.concatenate(mapped(logs_of, numbers))
+        slopes = np.sum([self.spaces[number].gradient.values for number in numbers], axis=0)
+        return logs, slopes.reshape(-1)[self.chosen]
 
     def finished(self, theta: Array) -> WeightTable:
         """Return a table with these weights, to score or to continue training with."""

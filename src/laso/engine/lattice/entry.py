@@ -66,6 +66,7 @@ from laso.engine.layout import (
     MARGIN,
     MORE_ENTRIES,
     NO_GOLD,
+    ONLY_GOOD,
     ORACLE,
     SCALE,
     SCALES,
@@ -245,7 +246,8 @@ def likelihood_many(dataset, order, table, run, options, lat, ascent):
     mode, gradient = ascent.mode, ascent.gradient
     lat.meta[SUPPORT], lat.meta[PART] = ascent.support, ascent.part
     lat.meta[COUNTING] = mode in (GOOD_ROWS, ALL_ROWS)
-    run.meta[ORACLE], run.meta[FAULT] = WITH_GOLD, DONE
+    run.meta[ORACLE] = ONLY_GOOD if mode == GOOD_ROWS else WITH_GOLD
+    run.meta[FAULT] = DONE
     for n in range(order.shape[0]):
         i = order[n]
         x = input_of(dataset, i)
@@ -257,7 +259,8 @@ def likelihood_many(dataset, order, table, run, options, lat, ascent):
             add_costs(x, y, lat)
         log_good, log_all = expect(lat, mode)
         if log_good == -math.inf:
-            return n, FAILED if log_all == -math.inf else UNREACHABLE
+            failed = log_all == -math.inf and mode != GOOD_ROWS
+            return n, FAILED if failed else UNREACHABLE
         if mode == GRADIENT_STEP:
             drop_small(lat)
         if mode != VALUE_ONLY:
