@@ -14,6 +14,7 @@ from hypothesis import assume
 
 from laso import (
     alma,
+    arow,
     beam,
     bounded_best_first,
     delayed,
@@ -59,6 +60,7 @@ UPDATES: list[Callable[..., Rule]] = [
     partial(alma, alpha=1.0, C=40.0),  # steps so long that the scale is soon begun anew
     partial(alma, normalize_always=True),
     passive_aggressive,
+    partial(arow, variance=0.5, gamma=2.0),
 ]
 WEIGHTINGS = [uniform, loss_proportional, worst]
 STRATEGIES = [restart, early, standard, max_violation, delayed]
@@ -87,7 +89,7 @@ def some_of_each(
     """Every queue with every strategy, and each time another update and weighting."""
     pairs = product(queues_of(task), strategies)
     return [
-        (QUEUES[queue], UPDATES[i % 7](weighting=WEIGHTINGS[i % 3]), strategy)
+        (QUEUES[queue], UPDATES[i % len(UPDATES)](weighting=WEIGHTINGS[i % 3]), strategy)
         for i, (queue, strategy) in enumerate(pairs)
     ]
 

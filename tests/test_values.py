@@ -21,6 +21,7 @@ from laso import (
     a_star,
     adagrad,
     alma,
+    arow,
     beam,
     best_first,
     bounded_best_first,
@@ -126,6 +127,14 @@ updates = st.one_of(
     ),
     st.builds(alma, p=st.floats(2, 100), weighting=st.sampled_from(WEIGHTINGS)),
     st.builds(passive_aggressive, C=positive | st.just(math.inf), margin=positive, **common),
+    st.builds(
+        arow,
+        variance=positive,
+        gamma=positive,
+        margin=positive,
+        by_loss=st.booleans(),
+        weighting=st.sampled_from(WEIGHTINGS),
+    ),
     st.builds(sgd, **climb),
     st.builds(adagrad, first=positive, **climb),
     st.builds(

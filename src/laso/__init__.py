@@ -18,6 +18,7 @@ Describe a search problem, choose how the queue is kept, and learn the weights i
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from laso.arow import arow
 from laso.errors import (
     BadData,
     BadFeature,
@@ -128,6 +129,7 @@ __all__ = [
     "a_star",
     "adagrad",
     "alma",
+    "arow",
     "average_models",
     "beam",
     "best_first",

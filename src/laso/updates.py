@@ -410,13 +410,24 @@ class Lbfgs(Likelihood, name="lbfgs"):
     by_loss : bool, default=False
         Softmax-margin: add the logarithm of the loss to the score of each step that leaves the
         good paths.
+    l1 : float, default=0.0
+        The rate of the Laplace prior on each weight: l1 * ``|w|`` is subtracted from the
+        log-likelihood, and many weights become zero. The method is then OWL-QN (Andrew & Gao 2007).
     support : {"rows", "pairs", "lattice"}, default="rows"
         Which features have weights: those seen on good paths, with all labels; only the pairs of
         feature and label seen there; or all on the lattice.
+    transitions : {"rows", "pairs", "lattice"}, optional
+        The support of features that look at previous decisions, such as label[-1]; by default
+        that of the others.
     iterations : int, default=200
         The largest number of iterations.
     tolerance : float, default=1e-5
         Stop when the largest gradient of the objective per example is below it.
+    period : int, default=10
+        The number of iterations over which ``delta`` measures the improvement.
+    delta : float, default=0.0
+        Stop when the objective has improved by less than this fraction over the last ``period``
+        iterations; 0 turns the test off.
     memory : int, default=6
         The number of past steps that approximate the Hessian.
 
@@ -424,21 +435,39 @@ class Lbfgs(Likelihood, name="lbfgs"):
     --------
     >>> lbfgs(variance=math.inf)
     lbfgs(variance=float('inf'))
+    >>> lbfgs(l1=0.1, support="pairs", transitions="lattice")
+    lbfgs(l1=0.1, support='pairs', transitions='lattice')
     """
 
+    l1: float = 0.0
     support: str = "rows"
+    transitions: str | None = None
     iterations: int = 200
     tolerance: float = 1e-5
+    period: int = 10
+    delta: float = 0.0
     memory: int = 6
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not 0.0 <= self.l1 < math.inf:
+            raise ValueError(f"l1 must be finite and not negative, found {self.l1}")
         if self.support not in SUPPORTS:
             raise ValueError(f"support must be one of {SUPPORTS}, found {self.support!r}")
-        if self.iterations < 1 or self.memory < 1:
-            raise ValueError(f"iterations and memory must be at least 1, found {self}")
-        if math.isnan(self.tolerance):
-            raise ValueError(f"tolerance must be a number, found {self.tolerance}")
+        if self.transitions not in (None, *SUPPORTS):
+            raise ValueError(f"transitions must be one of {SUPPORTS}, found {self.transitions!r}")
+        if self.iterations < 1 or self.memory < 1 or self.period < 1:
+            raise ValueError(f"iterations, memory and period must be at least 1, found {self}")
+        if math.isnan(self.tolerance) or not 0.0 <= self.delta < math.inf:
+            raise ValueError(f"tolerance and delta must be numbers, delta >= 0, found {self}")
+
+    def has_converged(self, slope: Any, past: Sequence[float], value: float) -> bool:
+        """Return whether to stop at a value and slope of the objective, after the past values."""
+        if abs(slope).max(initial=0.0) <= self.tolerance:
+            return True
+        if len(past) < self.period or not self.delta:
+            return False
+        return past[-self.period] - value < self.delta * abs(value)
 
 
 perceptron = Perceptron

@@ -35,7 +35,7 @@ CONSTANTS = (
 CONSTRUCTORS = (
     *("beam", "greedy", "exact", "bounded_best_first", "best_first", "a_star"),
     *("depth_first", "breadth_first", "hill_climbing", "closed_set", "only_good"),
-    *("perceptron", "alma", "passive_aggressive", "adagrad", "sgd", "lbfgs"),
+    *("perceptron", "alma", "passive_aggressive", "arow", "adagrad", "sgd", "lbfgs"),
     *("linear_kernel", "polynomial_kernel", "rbf_kernel"),
 )
 

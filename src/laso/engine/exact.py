@@ -21,7 +21,7 @@ from laso.engine.lattice import layout as la
 from laso.engine.lattice.layout import Ascent, Paths, Posteriors
 from laso.engine.layout import Array, Dataset, Options, WeightTable
 from laso.engine.likelihood import Callback, Climber, Score, climb, maximise
-from laso.engine.machine import Machine, longer, mapped, new_table, parts, sizes
+from laso.engine.machine import Machine, longer, mapped, new_table, parts, prepared, sizes
 from laso.engine.native import Kernels, compiled
 from laso.engine.options import options_for, own_key
 from laso.engine.passes import Plan, Training, train
@@ -298,15 +298,22 @@ class ExactMachine:
         space: Space,
         mode: int,
         climber: Climber | None = None,
+        *,
+        part: int = la.ALL_FEATURES,
     ) -> Array:
-        """Call the kernel of the likelihood; return log p(y | x) of each example."""
+        """Call the kernel of the likelihood; return log p(y | x) of each example.
+
+        ``part`` restricts the gradient to the features in blocks, or outside them.
+        """
         logs = np.zeros(len(order))
         support = int(la.NO_NEW if mode == la.FIXED_ROWS else la.ON_ALL_PATHS)
-        how: tuple[int, int, int, int, float, float, float] = (support, 0, 0, 1, 1.0, 1.0, 1.0)
+        how: tuple[int, int, int, int, int, float, float, float]
+        how = (support, int(part), 0, 0, 1, 1.0, 1.0, 1.0)
         if climber is not None:
             rule = climber.rule
             how = (
                 int(la.ON_GOOD_PATHS if rule.support == "rows" else la.ON_ALL_PATHS),
+                int(part),
                 int(climber.adaptive),
                 int(climber.average),
                 rule.batch,
@@ -342,6 +349,7 @@ class ExactMachine:
             Machine(self.problem, options).check(dataset, order, space.table, learning=True)
         done = wrong = 0
         while done < len(order):
+            space.table = prepared(space.table, options)
             n, *errors, status = self.kernels(
                 name,
                 dataset,

@@ -110,6 +110,7 @@ class Status(IntEnum):
     BAD_COUNT = 9  # a method returned more (or fewer) than limits promised
     BAD_BLOCK = 10  # a block that does not exist, or a sub-block that is not below its block
     BAD_KEY = 11  # a round that does not exist, or that is not after the present one
+    NO_CHAIN = 12  # the lattice has another form
 
 
 (
@@ -125,6 +126,7 @@ class Status(IntEnum):
     BAD_COUNT,
     BAD_BLOCK,
     BAD_KEY,
+    NO_CHAIN,
 ) = Status
 
 
@@ -149,6 +151,7 @@ class WeightTable(NamedTuple):
     mark: Array  # int64 (rows,): first entry of a row in Delta, -1 for none
     ints: Array  # int64 (TableInt,)
     reals: Array  # float64 (TableReal,)
+    precisions: Array  # like v: the sums of squared entries of Delta, for arow(); else no rows
 
 
 class SlotColumn(IntEnum):
@@ -402,6 +405,7 @@ class UpdateKind(IntEnum):
     PERCEPTRON = 0
     ALMA = 1
     PASSIVE_AGGRESSIVE = 2
+    AROW = 3
 
 
 class Weighting(IntEnum):
@@ -425,6 +429,6 @@ class Strategy(IntEnum):
 
 
 ROUNDS, RANKED = QueueKind
-PERCEPTRON, ALMA, PASSIVE_AGGRESSIVE = UpdateKind
+PERCEPTRON, ALMA, PASSIVE_AGGRESSIVE, AROW = UpdateKind
 UNIFORM, LOSS_PROPORTIONAL, WORST = Weighting
 RESTART, EARLY, DELAYED, STANDARD, MAX_VIOLATION, EXPECTED, EXPECTED_GOLD = Strategy

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from laso.engine import layout as at
+from laso.engine.chains import chain_likelihood, chain_of
 from laso.engine.lattice import layout as la
 from laso.engine.layout import Array, Dataset, WeightTable
 from laso.engine.machine import SOME, all_of, longer, mapped
 from laso.engine.machine import parts as parts_of
 from laso.engine.passes import Plan, Training, train
+from laso.engine.quasi_newton import descend, dot
 from laso.engine.space import Space, fixed_gradient
 from laso.training import Progress
 from laso.updates import AdaGrad, Climb, Lbfgs
@@ -64,6 +66,7 @@ class Climber:
         self.adaptive = isinstance(rule, AdaGrad)
         self.first = rule.first if isinstance(rule, AdaGrad) else 1.0
         self.space: Space | None = None
+        self.total = 0.0  # the log-likelihood of this epoch's examples
 
     def new_run(self, dataset: Dataset, order: Array, table: WeightTable) -> Space:
         """Return working space with the state of past steps."""
@@ -84,6 +87,7 @@ class Climber:
         """Take a step for every batch of the given examples."""
         space.table = table
         logs = self.machine.likelihood(dataset, order, space, la.GRADIENT_STEP, self)
+        self.total += float(logs.sum())
         return space.table, space, int((logs < math.log(0.5)).sum())
 
     def settle(self) -> None:
@@ -105,6 +109,9 @@ class Climber:
         self.training.clock = float(space.clock[0])
         self.training.squares = space.squares[:rows] if self.adaptive else None
         _measure(table)
+        penalty = float(table.reals[at.SQUARE]) / (2.0 * self.rule.variance)
+        self.training.objective = (self.total - penalty) / max(1, self.examples)
+        self.total = 0.0
 
 
 def _forget_average(table: WeightTable) -> None:
@@ -128,10 +135,6 @@ def _measure(table: WeightTable) -> None:
 # --------------------------------------------------------------------------- L-BFGS
 
 
-class Enough(Exception):
-    """The held-out score has not improved for too long."""
-
-
 def maximise(
     machine: ExactMachine,
     rule: Lbfgs,
@@ -143,55 +146,46 @@ def maximise(
     score: Score | None = None,
     progress: Callback | None = None,
 ) -> Training:
-    """Maximise the likelihood with its prior by L-BFGS, starting at the weights of ``training``.
+    """Maximise the likelihood with its priors by L-BFGS, starting at the weights of ``training``.
 
     An epoch is an iteration. Ctrl-C ends the run with the best weights so far.
     """
-    from scipy.optimize import minimize
-
     objective = Objective(machine, dataset, training.table, rule, threads)
     best, n = objective.start, len(dataset.starts) - 1
-
-    def after(theta: Array) -> None:
-        nonlocal best
-        best = theta.copy()
-        training.epoch += 1
-        value = None
-        if score is not None:
-            kept = plan.kept(objective.finished(best))
-            value = score(kept)
-            training.judge(kept, value)
-        if progress is not None:
-            done, wrong = objective.evaluations, objective.wrong
-            epochs, reached = plan.epochs, objective.value
-            progress(Progress(training.epoch, epochs, n, n, done, wrong, value, reached))
-        training.table = objective.finished(best)
-        plan.after(training)
-        if plan.is_over(training):
-            raise Enough
-
-    options = {
-        "maxiter": plan.epochs - training.epoch,
-        "maxfun": 10 * plan.epochs,
-        "maxcor": rule.memory,
-        "gtol": rule.tolerance,
-        "ftol": 1e-13,
-    }
+    values: list[float] = []
+    training.converged = False
+    l1 = rule.l1 / objective.examples
     try:
-        minimize(objective, best, jac=True, method="L-BFGS-B", callback=after, options=options)
+        for point in descend(objective, best, l1=l1, memory=rule.memory):
+            best = point.x
+            training.converged = rule.has_converged(point.slope, values, point.value)
+            if values:
+                training.epoch += 1
+                training.error_rate, training.objective = objective.wrong, -point.value
+                value = None
+                if score is not None:
+                    kept = plan.kept(objective.finished(best))
+                    value = score(kept)
+                    training.judge(kept, value)
+                if progress is not None:
+                    done, wrong, reached = objective.evaluations, objective.wrong, -point.value
+                    epoch, epochs = training.epoch, plan.epochs
+                    progress(Progress(epoch, epochs, n, n, done, wrong, value, reached))
+                if plan.after is not None:
+                    training.table = objective.finished(best)
+                    plan.after(training)
+            values.append(point.value)
+            if plan.is_over(training):
+                break
     except KeyboardInterrupt:
         training.interrupted = True
-    except Enough:
-        pass
-    _, slopes = objective(best)
-    training.converged = float(np.abs(slopes).max(initial=0.0)) <= rule.tolerance
     training.table = objective.finished(best)
     plan.finish(training, scored=score is not None)
     return training
 
 
 class Objective:
-    """The negative log-likelihood with its prior, per example, as a function of chosen weights."""
+    """The negative log-likelihood with its Gaussian prior, per example, by chosen weights."""
 
     def __init__(
         self, machine: ExactMachine, dataset: Dataset, table: WeightTable, rule: Lbfgs, threads: int
@@ -204,15 +198,16 @@ class Objective:
         self.weights = self.table.v[:rows].reshape(-1)
         self.start = self.weights[self.chosen]
         self.parts = parts_of(order, threads)
-        self.spaces = [machine.new_run(dataset, part, self.table) for part in self.parts]
-        for space in self.spaces:
-            space.gradient = fixed_gradient(space.run, rows)
-        self.table.mark[:] = np.arange(len(self.table.mark))
-        self.evaluations, self.value, self.wrong = 0, 0.0, 0.0
+        self.spaces: dict[int, Space] = {}
+        self.evaluations, self.wrong = 0, 0.0
+        chain = chain_of(machine, dataset, machine.new_run(dataset, order, self.table))
+        self.on_chains = None
+        if chain is not None:
+            self.on_chains = chain_likelihood(machine, chain, self.parts, rows, self.chosen)
 
     def _supported(self, order: Array, table: WeightTable) -> tuple[WeightTable, Array]:
         """Return a float64 table with rows for all supported features, and the variable weights."""
-        rows, support = int(table.ints[at.ROWS]), self.rule.support
+        rows = int(table.ints[at.ROWS])
         known = table.v[:rows] * table.reals[at.SCALE]
         work = table._replace(
             slots=table.slots.copy(),
@@ -225,33 +220,68 @@ class Objective:
         work.ints[at.GENERATION], work.ints[at.TICKS] = 1, 0
         work.reals[at.SCALE], work.reals[at.SCALES], work.reals[at.SQUARE] = 1.0, 0.0, 0.0
         space = self.machine.new_run(self.dataset, order, work)
-        mode = la.ALL_ROWS if support == "lattice" else la.GOOD_ROWS
-        self.machine.likelihood(self.dataset, order, space, mode)
-        work, used = space.table, int(space.gradient.ints[la.USED_SLOTS])
+        chosen = np.zeros((0, table.v.shape[1]), bool)
+        for part, support in self._supports():
+            mode = la.ALL_ROWS if support == "lattice" else la.GOOD_ROWS
+            self.machine.likelihood(self.dataset, order, space, mode, part=part)
+            chosen = longer(chosen, int(space.table.ints[at.ROWS]))
+            gradient = space.gradient
+            used = int(gradient.ints[la.USED_SLOTS])
+            counts, seen = gradient.values[:used], gradient.rows[:used]
+            occurs = counts != 0.0
+            chosen[seen] |= occurs if support == "pairs" else occurs.any(axis=1, keepdims=True)
+            gradient.values.fill(0.0)
+        work = space.table
         work.v[:rows] = known
-        chosen = np.ones((int(work.ints[at.ROWS]), work.v.shape[1]), bool)
-        if support == "pairs":
-            chosen[:] = False
-            chosen[space.gradient.rows[:used]] = space.gradient.values[:used] != 0.0
-            chosen[:rows] |= known != 0.0
+        # Weights from before stay variable.
+        pairs = any(support == "pairs" for _, support in self._supports())
+        chosen[:rows] |= known != 0.0 if pairs else True
         return work, np.flatnonzero(chosen)
+
+    def _supports(self) -> list[tuple[int, str]]:
+        """Return the support of each part of the features."""
+        blocks, others = self.rule.support, self.rule.transitions or self.rule.support
+        if blocks == others:
+            return [(int(la.ALL_FEATURES), blocks)]
+        return [(int(la.IN_BLOCKS), blocks), (int(la.OUTSIDE_BLOCKS), others)]
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """Return the value and the gradient at these weights."""
-        self.weights[self.chosen] = theta
-        self.table.ints[at.GENERATION] += 1  # so that no sum of old weights is used again
-        logs = np.concatenate(mapped(self._part, list(range(len(self.parts)))))
-        slopes = np.sum([space.gradient.values for space in self.spaces], axis=0)
+        if self.on_chains is not None:
+            logs, slopes = self.on_chains(theta)
+            lost = np.flatnonzero(np.isnan(logs))  # left the range of floats
+            if len(lost):
+                logs[lost], more = self._on_lattices(theta, [lost])
+                slopes += more
+        else:
+            logs, slopes = self._on_lattices(theta, self.parts)
         self.evaluations += 1
         self.wrong = float(np.mean(logs < math.log(0.5))) if len(logs) else 0.0
         variance, n = self.rule.variance, self.examples
-        self.value = (logs.sum() - theta @ theta / (2.0 * variance)) / n
-        return -self.value, (theta / variance - slopes.reshape(-1)[self.chosen]) / n
+        value = (dot(theta, theta) / (2.0 * variance) - logs.sum()) / n
+        return float(value), (theta / variance - slopes) / n
 
-    def _part(self, number: int) -> Array:
-        space = self.spaces[number]
-        space.gradient.values.fill(0.0)
-        return self.machine.likelihood(self.dataset, self.parts[number], space, la.FIXED_ROWS)
+    def _on_lattices(self, theta: Array, parts: list[Array]) -> tuple[Array, Array]:
+        """Return log p(y | x) of each example of some parts, and the gradient of their sum."""
+        self.weights[self.chosen] = theta
+        self.table.ints[at.GENERATION] += 1  # so that no sum of old weights is used again
+        rows = int(self.table.ints[at.ROWS])
+        for number, part in enumerate(parts):
+            if number not in self.spaces or self.on_chains is not None:
+                space = self.machine.new_run(self.dataset, part, self.table)
+                space.gradient = fixed_gradient(space.run, rows)
+                self.spaces[number] = space
+        self.table.mark[:] = np.arange(len(self.table.mark))
+
+        def logs_of(number: int) -> Array:
+            space = self.spaces[number]
+            space.gradient.values.fill(0.0)
+            return self.machine.likelihood(self.dataset, parts[number], space, la.FIXED_ROWS)
+
+        numbers = list(range(len(parts)))
+        logs = np.concatenate(mapped(logs_of, numbers))
+        slopes = np.sum([self.spaces[number].gradient.values for number in numbers], axis=0)
+        return logs, slopes.reshape(-1)[self.chosen]
 
     def finished(self, theta: Array) -> WeightTable:
         """Return a table with these weights, to score or to continue training with."""

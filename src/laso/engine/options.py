@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from laso.arow import Arow
 from laso.engine import layout as at
 from laso.engine.layout import Options
 from laso.engine.problem import CompiledProblem
@@ -73,6 +74,13 @@ def options_for(
     if isinstance(update, PassiveAggressive):
         return options._replace(
             update=int(at.PASSIVE_AGGRESSIVE), c=float(update.C), margin=float(update.margin)
+        )
+    if isinstance(update, Arow):
+        return options._replace(
+            update=int(at.AROW),
+            alpha=float(update.variance),
+            c=float(update.gamma),
+            margin=float(update.margin),
         )
     if isinstance(update, Perceptron):
         return options._replace(margin=float(update.margin))

@@ -33,6 +33,8 @@ class Training:
     interrupted: bool = False
     squares: Array | None = None  # AdaGrad's sums of squared gradients
     clock: float = 0.0  # the sum of the rates of all steps, for adagrad() and sgd()
+    error_rate: float = 0.0  # of the last epoch: the fraction of the examples with an error
+    objective: float | None = None  # of the last epoch: log-likelihood with prior, per example
 
     def judge(self, kept: WeightTable, score: float) -> None:
         """Record the score of an epoch, and keep its weights if it is the best so far."""
@@ -49,7 +51,7 @@ class Plan:
     seed: int | None = 0
     patience: int | None = None  # stop after so many epochs without a better held-out score
     average: bool = True  # keep the averaged weights instead of the last ones
-    after: Callable[[Training], None] = lambda training: None  # called after each epoch
+    after: Callable[[Training], None] | None = None  # called after each epoch
 
     def __post_init__(self) -> None:
         if self.epochs < 1:
@@ -131,13 +133,15 @@ def train(
                     stop()
                 training.epoch = epoch
                 training.converged = _updates(training) == before
+                training.error_rate = wrong / max(1, n)
                 settle()
                 if score is not None:
                     kept = plan.kept(training.table)
                     training.judge(kept, score(kept))
                     rate, value = wrong / max(1, n), training.scores[-1]
                     tell(Progress(epoch, plan.epochs, n, n, _updates(training), rate, value))
-                plan.after(training)
+                if plan.after is not None:
+                    plan.after(training)
                 stop()
         except KeyboardInterrupt:
             training.interrupted = True

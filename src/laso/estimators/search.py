@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Self, TypedDict
+from typing import Any, ClassVar, Self, TypedDict
 
 from laso.data.table import locating
 from laso.engine.layout import Dataset
@@ -13,7 +13,7 @@ from laso.engine.options import is_exact
 from laso.errors import InputError
 from laso.estimators import learning
 from laso.estimators.class_weights import ClassWeight, check_siblings, is_class_weight
-from laso.estimators.learning import Checkpoint, Examples
+from laso.estimators.learning import AfterEpoch, Checkpoint, Examples
 from laso.estimators.prediction import Predictor
 from laso.estimators.streaming import Source, stored
 from laso.learn import delayed, early, restart
@@ -21,6 +21,7 @@ from laso.params import check_parameters, is_whole
 from laso.queues import MakeQueue
 from laso.tasks.base import Task
 from laso.training import Progress, Rule, Strategy
+from laso.updates import Likelihood
 
 Report = Callable[[Progress], None]
 
@@ -58,8 +59,8 @@ class SearchEstimator(Predictor):
         The width of a beam, or beam(5), bounded_best_first(5), exact() ...; None: the task's
         default.
     update : update rule, default=None
-        perceptron(), alma(), passive_aggressive(); with exact() also adagrad(), sgd() and lbfgs(),
-        which train a conditional random field. None: the task's default.
+        perceptron(), alma(), passive_aggressive(), arow(); with exact() also adagrad(), sgd() and
+        lbfgs(), which train a conditional random field. None: the task's default.
     strategy : strategy, default=restart
         What happens after an error: restart, early, delayed, standard or max_violation.
     epochs : int, default=10
@@ -97,6 +98,8 @@ class SearchEstimator(Predictor):
     metadata_ : dict
         What else is known of the model: the temperature of ``calibrate``, the data's file names.
     """
+
+    unsaved: ClassVar[dict[str, Any]] = {"task": None}  # a file never names code to import
 
     def __init__(
         self,
@@ -167,6 +170,12 @@ class SearchEstimator(Predictor):
 
     # ------------------------------------------------------------------ learning
 
+    def averages(self) -> bool:
+        """Return whether the weights are averaged over all examples seen."""
+        if self.average is None:
+            return not isinstance(self.update_rule(self.task_), Likelihood)
+        return self.average
+
     def fit(
         self,
         X: Any,
@@ -175,6 +184,7 @@ class SearchEstimator(Predictor):
         dev: Any = None,
         progress: Report | None = None,
         checkpoint: Checkpoint | None = None,
+        after_epoch: AfterEpoch | None = None,
     ) -> Self:
         """Learn from inputs and outputs.
 
@@ -191,6 +201,9 @@ class SearchEstimator(Predictor):
             It is called with a ``Progress`` after every few examples.
         checkpoint : Checkpoint, default=None
             Where the run is saved meanwhile.
+        after_epoch : callable, default=None
+            It is called after each epoch with the state of the training and the weights that would
+            be kept. It ends the training by setting ``converged`` of the state.
 
         Returns
         -------
@@ -212,7 +225,8 @@ class SearchEstimator(Predictor):
             del inputs, outputs
             self.fingerprint_ = examples.fingerprint
         with clock("train"):
-            learning.train(self, examples, learning.most_epochs(self), progress, checkpoint)
+            epochs = learning.most_epochs(self)
+            learning.train(self, examples, epochs, progress, checkpoint, after_epoch)
         self.seconds_ = clock.seconds
         return self
 

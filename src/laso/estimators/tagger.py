@@ -30,6 +30,9 @@ class Tagger(SearchEstimator):
     constraints : {"BIO", "IOBES"} or mapping, default=None
         Which labels may follow each other: a scheme, or for each label those that may follow it
         (None stands for both ends).
+    start_features : bool, default=True
+        Whether templates with label[-1] have a feature at the first token too, where there is no
+        label before; CRFsuite has none.
     epochs : int, default=30
         The largest number of passes over the data.
     **search
@@ -53,6 +56,7 @@ class Tagger(SearchEstimator):
         features: str | Sequence[str | Template] | None = None,
         columns: Sequence[str] | None = None,
         constraints: str | FollowTable | None = None,
+        start_features: bool = True,
         epochs: int = 30,
         **search: Unpack[CommonParameters],
     ) -> None:
@@ -60,11 +64,15 @@ class Tagger(SearchEstimator):
         self.features = features
         self.columns = columns
         self.constraints = constraints
+        self.start_features = start_features
 
     def make_task(self) -> Task:
         """Return the task, without anything learned."""
         return TaggingTask(
-            features=self.features, columns=self.columns, constraints=self.constraints
+            features=self.features,
+            columns=self.columns,
+            constraints=self.constraints,
+            start_features=self.start_features,
         )
 
     def predict_marginals(self, X: Any, *, least: float = 0.0) -> list[list[dict[str, float]]]:
@@ -97,22 +105,24 @@ class Tagger(SearchEstimator):
     @property
     def state_features_(self) -> dict[tuple[str, str], float]:
         """The weights of (feature, label), for features that do not look at labels."""
+        attributes = self.task_.encoder_.attributes
         return {
             (name, label): weight
-            for name, label, weight in self._named_weights()
-            if not name.startswith(f"{LABEL}[")
+            for key, name, label, weight in self._named_weights()
+            if key in attributes or not name.startswith(f"{LABEL}[")
         }
 
     @property
     def transition_features_(self) -> dict[tuple[str, str], float]:
         """The weights of (label, label after it)."""
+        before = self.task_.transition_keys()
         return {
-            (name.removeprefix(f"{LABEL}[-1]="), label): weight
-            for name, label, weight in self._named_weights()
-            if name.startswith(f"{LABEL}[-1]=") and " | " not in name and "(none)" not in name
+            (before[key], label): weight
+            for key, _, label, weight in self._named_weights()
+            if key in before
         }
 
-    def _named_weights(self) -> Iterator[tuple[str, str, float]]:
+    def _named_weights(self) -> Iterator[tuple[int, str, str, float]]:
         self.require("weights_")
         keys, rows = keys_and_rows(self.weights_)
         names = self.task_.feature_names(keys)
@@ -120,4 +130,4 @@ class Tagger(SearchEstimator):
             if key in names:
                 for label in np.flatnonzero(self.weights_.v[row]).tolist():
                     weight = float(self.weights_.v[row, label])
-                    yield names[key], self.task_.classes[label], weight
+                    yield key, names[key], self.task_.classes[label], weight

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from laso.engine.hashing import mix
 
 LABEL_ATOM = -1  # in place of a column: the label predicted at that offset
+INSIDE_ATOM = -2  # the same, in templates that have no feature where there is no such label
 BEFORE, AFTER = -2, -1000  # values of words outside the sentence, by distance
 UNKNOWN = -1  # a value that did not occur in training, so that no weight has its feature key
 
@@ -31,22 +32,29 @@ def value_at(items, column, position):
 
 
 def template_keys(x, position, state, at, n, out):
-    """Write the feature keys of n templates whose program begins at spec[at]."""
-    spec, items, keys = x.spec, x.items, out.keys
-    for i in range(n):
+    """Write the feature keys of n templates whose program begins at spec[at]; return their number.
+
+    A template writes no key if one of its INSIDE_ATOMs is before the first label.
+    """
+    spec, items, keys, written = x.spec, x.items, out.keys, 0
+    for _ in range(n):
         key = spec[at]
         atoms = spec[at + 1]
         at += 2
+        inside = 1
         for _ in range(atoms):
             column, offset = spec[at], spec[at + 1]
             at += 2
-            if column == LABEL_ATOM:
+            if column < 0:
                 value = state[-offset]
+                if column == INSIDE_ATOM and value < 0:
+                    inside = 0
             else:
                 value = value_at(items, column, position + offset)
             key = mix(key, value)
-        keys[i] = key
-    return n
+        keys[written] = key
+        written += inside
+    return written
 
 
 def flatten_program(program: Program) -> list[int]:

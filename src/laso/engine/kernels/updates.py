@@ -22,6 +22,7 @@ from laso.engine.kernels.scoring import (
 )
 from laso.engine.layout import (
     ALMA,
+    AROW,
     BLOCK_CODES,
     CONTENDERS,
     DELAYED,
@@ -302,6 +303,21 @@ def add_delta(table, run, step, dot, square):
         u[delta[e, DELTA_ROW], delta[e, DELTA_LABEL]] += scales * dv
 
 
+def add_confident(table, run, options, hinge, rate):
+    """AROW: w <- w + hinge / (gamma + Delta Sigma Delta) * Sigma Delta, and a smaller Sigma."""
+    v, past, delta, values = table.v, table.precisions, run.delta, run.values
+    variance, spread, dot, square = options.alpha, options.c, 0.0, 0.0
+    for e in range(run.meta[ENTRIES]):
+        row, label, value = delta[e, DELTA_ROW], delta[e, DELTA_LABEL], values[e]
+        scaled = value / (1.0 / variance + past[row, label] / options.c)
+        spread += value * scaled
+        past[row, label] += value * value
+        values[e] = scaled
+        dot += table.reals[SCALE] * v[row, label] * scaled
+        square += scaled * scaled
+    add_delta(table, run, rate * hinge / spread, dot, square)
+
+
 def rescale(table):
     """Fold the scale into the weights and the sum so far, before the scale loses its digits."""
     v, u, reals = table.v, table.u, table.reals
@@ -334,11 +350,14 @@ def apply_update(table, run, options, rate, errors):
                 if reals[SCALE] < 1e-3:
                     rescale(table)
         reals[MARGIN] = (1.0 - options.alpha) * options.b * math.sqrt(1.0 / (k + 1))
-    elif options.update == PASSIVE_AGGRESSIVE:
+    elif options.update == PASSIVE_AGGRESSIVE or options.update == AROW:
         hinge = errors * options.margin - dot
         if not (square > 0.0 and hinge > TINY):
             return
-        add_delta(table, run, min(options.c * rate, hinge / square), dot, square)
+        if options.update == AROW:
+            add_confident(table, run, options, hinge, rate)
+        else:
+            add_delta(table, run, min(options.c * rate, hinge / square), dot, square)
     else:
         add_delta(table, run, rate, dot, square)
     table.ints[GENERATION] = k + 1

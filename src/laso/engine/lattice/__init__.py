@@ -6,6 +6,7 @@ algebra.py     the recursion over it: max-plus, log-sum-exp, backward
 gradient.py    from edges to weights
 likelihood.py  expectations, costs, gradient ascent
 entry.py       many inputs in one call
+chain_layout.py, chain_build.py, chain.py   lattices with one node for each label in every round
 
 The lattice holds every path: its nodes are pairs (key, signature), its edges the allowed steps with
 their scores. One recursion serves all algorithms; the algebra decides what it computes for a node:
@@ -14,21 +15,53 @@ all paths. Compilation is that of ``laso.engine.kernels``.
 """
 
 from laso.engine import kernels
-from laso.engine.lattice import algebra, build, entry, gradient, layout, likelihood
+from laso.engine.lattice import (
+    algebra,
+    build,
+    chain,
+    chain_build,
+    chain_layout,
+    entry,
+    gradient,
+    layout,
+    likelihood,
+)
 
-MODULES = (*kernels.MODULES, layout, build, algebra, gradient, likelihood, entry)
+MODULES = (
+    *kernels.MODULES,
+    layout,
+    build,
+    algebra,
+    gradient,
+    likelihood,
+    entry,
+    chain_layout,
+    chain_build,
+    chain,
+)
 """The modules that make up the compiled code."""
 
-ENTRY_POINTS = ("best_many", "marginals_many", "learn_exact_many", "likelihood_many")
+ENTRY_POINTS = (
+    "best_many",
+    "marginals_many",
+    "learn_exact_many",
+    "likelihood_many",
+    "write_chains",
+    "chain_likelihoods",
+    "gold_features",
+)
 """The functions that Python calls."""
 
 INLINED = kernels.INLINED | {
+    "add_span",
     "enter",
     "home",
     "is_ahead",
     "may_add_row",
+    "multiply",
     "open_node",
     "slot_for",
+    "take_span",
     "target_of",
 }
 """Functions called per feature, edge or node: a call costs more, since arrays travel by value."""

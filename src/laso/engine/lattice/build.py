@@ -48,6 +48,7 @@ from laso.engine.layout import (
     MORE_EDGES,
     MORE_NODES,
     NO_GOLD,
+    ONLY_GOOD,
     ORACLE,
     SCALE,
     SLACK,
@@ -121,11 +122,12 @@ def target_of(lat, at, joined, guess, edge):
 def build(x, y, table, run, options, lat):
     """Explore all paths, round by round in rising key; run.meta[ORACLE] tells if y is known.
 
-    The first state of a node stands for all of them. A lack of room ends the call before a node is
-    expanded.
+    With ONLY_GOOD the lattice has the good paths only. The first state of a node stands for all of
+    them. A lack of room ends the call before a node is expanded.
     """
     nodes, edges, rounds, meta = lat.nodes, lat.edges, lat.rounds, lat.meta
     n_labels, scale, last = checked_labels(x, run), table.reals[SCALE], rounds.shape[0] - 1
+    only_good = run.meta[ORACLE] == ONLY_GOOD
     clear(lat)
     run.meta[VERSION] += 1
     meta[N_NODES], e, opened, first = 1, 0, 0, 0
@@ -152,6 +154,9 @@ def build(x, y, table, run, options, lat):
                 for label in range(n_labels):
                     if not allowed(x, state, group, label):
                         continue
+                    good = was_good and is_good(x, y, state, group, label)
+                    if only_good and not good:
+                        continue
                     to = key(x, state, group, label) if options.keyed else at + 1
                     if to <= at or to > last:
                         method = IN_KEY if options.keyed else IN_LIMITS
@@ -161,7 +166,6 @@ def build(x, y, table, run, options, lat):
                     guess = edges[like, TARGET] if like < e else 0
                     like += 1
                     target = target_of(lat, to, signature(x, state, group, label), guess, e)
-                    good = was_good and is_good(x, y, state, group, label)
                     if good:
                         nodes[target, ON_GOOD_PATH] = 1
                     edges[e, SOURCE] = node

@@ -12,10 +12,14 @@ from laso.engine.lattice.algebra import backward, best_goal, forward, log_total
 from laso.engine.lattice.build import build
 from laso.engine.lattice.gradient import delta_of, gather
 from laso.engine.lattice.layout import (
+    ALL_FEATURES,
+    ALL_ROWS,
     BAD_SIDE,
+    COUNTING,
     EDGE_GROUP,
     EDGE_LABEL,
     EXAMPLES,
+    GOOD_ROWS,
     GRADIENT_STEP,
     HEAD_INDEX,
     HEAD_NODE,
@@ -29,6 +33,7 @@ from laso.engine.lattice.layout import (
     N_NODES,
     ON_ALL_PATHS,
     ON_GOOD_PATHS,
+    PART,
     PATHS_USED,
     POSTERIOR_GROUP,
     POSTERIOR_LABEL,
@@ -61,6 +66,7 @@ from laso.engine.layout import (
     MARGIN,
     MORE_ENTRIES,
     NO_GOLD,
+    ONLY_GOOD,
     ORACLE,
     SCALE,
     SCALES,
@@ -216,7 +222,7 @@ def correct(x, y, table, run, options, lat, gradient):
     goal = best_goal(lat)
     rate = bad_path_loss(x, y, lat, goal) if options.by_loss else 1.0
     temperature = table.reals[MARGIN] if options.update == ALMA else 1.0
-    lat.meta[SUPPORT] = ON_ALL_PATHS
+    lat.meta[SUPPORT], lat.meta[PART], lat.meta[COUNTING] = ON_ALL_PATHS, ALL_FEATURES, 0
     if options.strategy >= EXPECTED and temperature > 0.0:
         if options.strategy == EXPECTED_GOLD:
             lat.meta[SUPPORT] = ON_GOOD_PATHS
@@ -238,8 +244,10 @@ def likelihood_many(dataset, order, table, run, options, lat, ascent):
     Returns how many are done, and the status. A batch ends with the call.
     """
     mode, gradient = ascent.mode, ascent.gradient
-    lat.meta[SUPPORT] = ascent.support
-    run.meta[ORACLE], run.meta[FAULT] = WITH_GOLD, DONE
+    lat.meta[SUPPORT], lat.meta[PART] = ascent.support, ascent.part
+    lat.meta[COUNTING] = mode in (GOOD_ROWS, ALL_ROWS)
+    run.meta[ORACLE] = ONLY_GOOD if mode == GOOD_ROWS else WITH_GOLD
+    run.meta[FAULT] = DONE
     for n in range(order.shape[0]):
         i = order[n]
         x = input_of(dataset, i)
@@ -251,7 +259,8 @@ def likelihood_many(dataset, order, table, run, options, lat, ascent):
             add_costs(x, y, lat)
         log_good, log_all = expect(lat, mode)
         if log_good == -math.inf:
-            return n, FAILED if log_all == -math.inf else UNREACHABLE
+            failed = log_all == -math.inf and mode != GOOD_ROWS
+            return n, FAILED if failed else UNREACHABLE
         if mode == GRADIENT_STEP:
             drop_small(lat)
         if mode != VALUE_ONLY:

@@ -19,13 +19,17 @@ from laso.engine.lattice.layout import (
     BUNDLE_BEGIN,
     BUNDLE_END,
     BUNDLE_GOOD,
+    COUNTING,
     EDGE_GOOD,
     EDGE_GROUP,
     EDGE_LABEL,
+    IN_BLOCKS,
     N_EDGES,
     NO_NEW,
     ON_ALL_PATHS,
     ON_GOOD_PATHS,
+    OUTSIDE_BLOCKS,
+    PART,
     SOURCE,
     SUPPORT,
     USED_SLOTS,
@@ -153,7 +157,7 @@ def gather(x, table, lat, run, gradient):
     edges, masses, states = lat.edges, lat.masses, lat.states
     keys, weights, sums = run.out.keys, run.out.values, gradient.values
     block_sums, marks, bits = gradient.block_values, gradient.block_marks, table.ints[BITS]
-    support = lat.meta[SUPPORT]
+    support, part, valued = lat.meta[SUPPORT], lat.meta[PART], lat.meta[COUNTING] == 0
     n_sets, n_new, high = sum_by_blocks(x, lat, run, gradient)
     status = run.meta[FAULT]
     if status == DONE and support != NO_NEW:
@@ -163,23 +167,23 @@ def gather(x, table, lat, run, gradient):
         add_rows_for_gold(x, table, lat, run, marks, high)
     for number in range(high, -1, -1):
         if marks[number]:
-            if status == DONE:
+            if status == DONE and part != OUTSIDE_BLOCKS:
                 for f in range(shorten_keys(keys, checked_block_features(x, number, run), bits)):
                     slot = slot_for(table, gradient, keys[f], make)
                     if slot >= 0:
-                        value = weights[f] if WEIGHTED else 1.0
+                        value = weights[f] if WEIGHTED and valued else 1.0
                         for label in range(block_sums.shape[1]):
                             sums[slot, label] += block_sums[number, label] * value
             marks[number] = 0
             fill(block_sums[number], 0.0)
     lat.meta[BUNDLE_END] = 0
-    while status == DONE and next_bundle(lat):
+    while status == DONE and part != IN_BLOCKS and next_bundle(lat):
         begin, end = lat.meta[BUNDLE_BEGIN], lat.meta[BUNDLE_END]
         state, group = states[edges[begin, SOURCE]], edges[begin, EDGE_GROUP]
         for f in range(shorten_keys(keys, checked_features(x, state, group, run), bits)):
             slot = slot_for(table, gradient, keys[f], make)
             if slot >= 0:
-                value = weights[f] if WEIGHTED else 1.0
+                value = weights[f] if WEIGHTED and valued else 1.0
                 for e in range(begin, end):
                     sums[slot, edges[e, EDGE_LABEL]] += masses[e] * value
     return status if status != DONE else run.meta[FAULT]

@@ -86,6 +86,8 @@ class LatticeMeta(IntEnum):
     BUNDLE_END = 7
     BUNDLE_GOOD = 8
     SUPPORT = 9
+    PART = 10  # which features are gathered (FeaturePart)
+    COUNTING = 11  # the value of every feature is taken for 1
 
 
 class PathSide(IntEnum):
@@ -133,6 +135,8 @@ FIRST_IN, LAST_IN, ORDER_BEGIN, ORDER_END = RoundColumn
     BUNDLE_END,
     BUNDLE_GOOD,
     SUPPORT,
+    PART,
+    COUNTING,
 ) = LatticeMeta
 BAD_SIDE, GOOD_SIDE = PathSide
 MAX_ALL, MAX_GOOD, MAX_BOTH, SUM_ALL, SUM_GOOD = Algebra
@@ -214,6 +218,7 @@ class Ascent(NamedTuple):
 
     mode: int  # LikelihoodMode
     support: int  # Support
+    part: int  # FeaturePart
     adaptive: int  # AdaGrad
     average: int
     batch: int
@@ -245,6 +250,15 @@ class Support(IntEnum):
     ON_ALL_PATHS = 2
 
 
+class FeaturePart(IntEnum):
+    """Which features enter a gradient."""
+
+    ALL_FEATURES = 0
+    IN_BLOCKS = 1
+    OUTSIDE_BLOCKS = 2
+
+
 USED_SLOTS, EXAMPLES = GradientInt
 VALUE_ONLY, FIXED_ROWS, GOOD_ROWS, ALL_ROWS, GRADIENT_STEP = LikelihoodMode
 NO_NEW, ON_GOOD_PATHS, ON_ALL_PATHS = Support
+ALL_FEATURES, IN_BLOCKS, OUTSIDE_BLOCKS = FeaturePart

@@ -13,7 +13,7 @@ from laso.errors import BadData
 from laso.features.encoder import MOST_FEATURES, ColumnEncoder, sentence_starts
 from laso.features.inputs import string_keys
 from laso.features.templates import LABEL
-from laso.features.windows import LABEL_ATOM, Program
+from laso.features.windows import INSIDE_ATOM, LABEL_ATOM, Program
 from laso.tasks.constraints import Constraints, check_labels
 from laso.tasks.tagging.problem import make_spec
 
@@ -23,17 +23,19 @@ class TaggingEncoder(ColumnEncoder):
     """Encodes sentences whose tokens have one label each."""
 
     constraints: Constraints | None = None
+    start_features: bool = True
 
     @cached_property
     def program(self) -> Program:
         """The templates as a program."""
         items = {key: i for i, key in enumerate(self.views)}
+        label_atom = LABEL_ATOM if self.start_features else INSIDE_ATOM
         ids = string_keys([template.identity for template in self.templates]).tolist()
         return [
             (
                 key,
                 [
-                    (LABEL_ATOM, atom.offset)
+                    (label_atom, atom.offset)
                     if atom.column == LABEL
                     else (items[self._column(template, atom.column), atom.bases], atom.offset)
                     for atom in template.atoms

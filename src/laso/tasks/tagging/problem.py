@@ -20,7 +20,7 @@ import numpy as np
 from laso.engine.costs import cost_of
 from laso.engine.layout import BLOCKS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS, Array
 from laso.engine.problem import CompiledProblem
-from laso.features.windows import LABEL_ATOM, Program, flatten_program, template_keys
+from laso.features.windows import Program, flatten_program, template_keys
 from laso.tasks.constraints import Constraints
 
 # The constants at the head of spec; programs and tables follow them.
@@ -182,13 +182,13 @@ def make_spec(
     ``longest`` is the length of the longest sentence, ``sets`` are rows of flags to which outputs
     below -1 refer (-2 is the first row), ``lists`` are LISTS and MOST.
     """
-    offsets = [o for _, atoms in templates for column, o in atoms if column == LABEL_ATOM]
+    offsets = [o for _, atoms in templates for column, o in atoms if column < 0]
     order = max([0, *(-o for o in offsets)])
     spec = [0] * HEAD
     spec[N_LABELS] = n_labels
     spec[LISTS], spec[MOST] = lists
-    static = [t for t in templates if all(column != LABEL_ATOM for column, _ in t[1])]
-    dynamic = [t for t in templates if any(column == LABEL_ATOM for column, _ in t[1])]
+    static = [t for t in templates if all(column >= 0 for column, _ in t[1])]
+    dynamic = [t for t in templates if any(column < 0 for column, _ in t[1])]
     spec[N_STATIC], spec[N_DYNAMIC] = len(static), len(dynamic)
     for at, program in ((STATIC, static), (DYNAMIC, dynamic)):
         spec[at] = len(spec)

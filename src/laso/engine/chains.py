@@ -1,0 +1,143 @@
+"""The likelihood of problems whose lattices are chains, such as taggers with label[-1].
+
+All that does not depend on the weights is computed once: which weights each position has, the
+transition matrices, and the features of gold paths. ``lattice.chain`` does the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from laso.engine import layout as at
+from laso.engine.lattice import chain_layout as lc
+from laso.engine.lattice.chain_layout import Chain, ChainWork
+from laso.engine.layout import Array, Dataset
+from laso.engine.machine import all_of, longer, mapped
+from laso.engine.space import Space, grow
+
+if TYPE_CHECKING:
+    from laso.engine.exact import ExactMachine
+
+PER_POSITION = ("matrices", "golds", "good", "ends")
+PER_FEATURE = ("rows", "values")
+PER_CONTEXT_FEATURE = ("context_rows", "context_values")
+
+
+def chain_of(machine: ExactMachine, dataset: Dataset, space: Space) -> Chain | None:
+    """Return the chains of all examples; None if a lattice is none, or costs change the scores."""
+    if machine.options.by_loss:
+        return None
+    order, done = all_of(dataset), 0
+    chain = _new_chain(len(order), space.table.v.shape[1], len(dataset.items))
+    while done < len(order):
+        n, status = machine.kernels(
+            "write_chains",
+            dataset,
+            order[done:],
+            space.table,
+            space.run,
+            machine.options,
+            space.lattice,
+            chain,
+        )
+        done += n
+        if status == at.NO_CHAIN:
+            return None
+        if status == at.MORE_ENTRIES:
+            fields = (*PER_POSITION, *PER_FEATURE, *PER_CONTEXT_FEATURE)
+            arrays = {name: getattr(chain, name) for name in fields}
+            chain = chain._replace(**{name: longer(a, 2 * len(a)) for name, a in arrays.items()})
+        elif status != at.DONE:
+            grow(space, status, machine.problem, int(order[done]))
+    return chain
+
+
+def _new_chain(inputs: int, labels: int, items: int) -> Chain:
+    positions, contexts = max(16, items), lc.MOST_MATRICES * labels
+    return Chain(
+        starts=np.zeros(inputs + 1, np.int64),
+        matrices=np.zeros(positions, np.int32),
+        golds=np.zeros(positions, np.int32),
+        good=np.zeros((positions, labels), np.int8),
+        ends=np.zeros(positions, np.int64),
+        rows=np.zeros(16 * positions, np.int32),
+        values=np.zeros(16 * positions),
+        context_ends=np.zeros(contexts, np.int64),
+        context_rows=np.zeros(4 * contexts, np.int32),
+        context_values=np.zeros(4 * contexts),
+        allowed=np.zeros((lc.MOST_MATRICES, labels, labels), np.int8),
+        hashes=np.zeros(lc.MOST_MATRICES, np.int64),
+        slots=np.zeros(labels, np.int64),
+        used=np.zeros(len(lc.ChainUsed), np.int64),
+    )
+
+
+@dataclass
+class ChainLikelihood:
+    """The log-likelihood of examples that are chains, and its gradient, by variable weights."""
+
+    machine: ExactMachine
+    chain: Chain
+    parts: list[Array]
+    works: list[ChainWork]
+    observed: Array  # the features of the gold paths of examples with only one
+
+    def __call__(self, theta: Array) -> tuple[Array, Array]:
+        """Return log p(y | x) of each example, NaN where it must be computed otherwise; gradient.
+
+        The gradient is that of the examples whose log p is a number.
+        """
+        self.works = [work._replace(weights=theta) for work in self.works]
+        logs = np.concatenate(mapped(self._part, list(range(len(self.parts)))))
+        gradient: Array = sum((work.gradient for work in self.works), self.observed)
+        return logs, gradient
+
+    def _part(self, number: int) -> Array:
+        work = self.works[number]
+        work.gradient.fill(0.0)
+        self.machine.kernels("chain_likelihoods", self.parts[number], self.chain, work)
+        return work.logs
+
+
+def chain_likelihood(
+    machine: ExactMachine, chain: Chain, parts: list[Array], rows: int, chosen: Array
+) -> ChainLikelihood:
+    """Return the likelihood as a function of the weights with the flat numbers ``chosen``."""
+    labels = len(chain.slots)
+    firsts = np.searchsorted(chosen, labels * np.arange(rows + 1)).astype(np.int32)
+    spans, context_spans = (
+        np.stack([firsts[some], firsts[some + 1]], axis=1)
+        for some in (
+            chain.rows[: chain.used[lc.POSITION_FEATURES]],
+            chain.context_rows[: chain.used[lc.CONTEXT_FEATURES]],
+        )
+    )
+    width = -(-labels // lc.LANES) * lc.LANES
+    longest = max(1, int(np.diff(chain.starts).max(initial=1)))
+    matrices = (max(1, int(chain.used[lc.MATRICES])), width, width)
+    works = [
+        ChainWork(
+            weights=np.zeros(len(chosen)),
+            labels=(chosen % labels).astype(np.int32),
+            spans=spans,
+            context_spans=context_spans,
+            scores=np.zeros(matrices),
+            factors=np.zeros(matrices),
+            transposed=np.zeros(matrices),
+            expected=np.zeros(matrices),
+            tops=np.zeros(matrices[0]),
+            states=np.zeros((longest, width)),
+            masked=np.zeros((longest, width)),
+            alphas=np.zeros((longest, width)),
+            rows=np.zeros((len(lc.ChainRow), width)),
+            scales=np.zeros(longest),
+            gradient=np.zeros(len(chosen)),
+            logs=np.zeros(len(part)),
+        )
+        for part in parts
+    ]
+    machine.kernels("gold_features", np.concatenate(parts), chain, works[0])
+    return ChainLikelihood(machine, chain, parts, works, works[0].gradient.copy())
