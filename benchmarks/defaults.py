@@ -185,13 +185,18 @@ def peers() -> Iterator[Config]:
 
 
 def jobs(only: Iterable[str] = ()) -> Iterator[tuple[str, int, Config, int]]:
-    """Yield corpus, divisor, configuration and seed of each job, the default first."""
-    for name, divisors in SIZES.items():
-        for divisor in divisors:
-            some = variants() if (name, divisor) not in LARGE else [next(variants())]
-            for config in (*some, *peers()):
+    """Yield corpus, divisor, configuration and seed of each job, small data first.
+
+    The default and the peers come first, then the variants of the default.
+    """
+    default, *others = variants()
+    sizes = [(name, divisor) for name, divisors in SIZES.items() for divisor in divisors]
+    sizes = sorted(sizes, key=lambda size: -size[1])
+    for configs, left_out in (([default, *peers()], set()), (others, LARGE)):
+        for name, divisor in sizes:
+            for config in configs:
                 for seed in range(config.seeds):
-                    if not only or name in only:
+                    if (name, divisor) not in left_out and (not only or name in only):
                         yield name, divisor, config, seed
 
 

@@ -176,11 +176,12 @@ def test_numeric_features_are_learned_as_the_reference_engine_learns_them():
     rng = np.random.default_rng(0)
     X = [rng.integers(-2, 3, (n, 3)) / 2 for n in (3, 1, 4, 2)]
     y = [[("A", "B")[int(row[0] > row[1])] for row in sentence] for sentence in X]
-    tagger = Tagger(queue=2, epochs=3, seed=None).fit(X, y)
+    update = perceptron()
+    tagger = Tagger(queue=2, epochs=3, seed=None, update=update).fit(X, y)
     data = read_input(X)
     numbers = np.array(["AB".index(label) for s in y for label in s])
     corpus = tagger.task_.encoder_.dataset(data, numbers)
-    problem, update = Reference(WeightedTagging, 2), perceptron()
+    problem = Reference(WeightedTagging, 2)
     w = update.start()
     for i in list(range(len(X))) * tagger.n_iter_:
         w = tagger.strategy(problem, input_of(corpus, i), output_of(corpus, i), w, beam(2), update)
