@@ -122,8 +122,8 @@ def target_of(lat, at, joined, guess, edge):
 def build(x, y, table, run, options, lat):
     """Explore all paths, round by round in rising key; run.meta[ORACLE] tells if y is known.
 
-    With ONLY_GOOD the lattice has the good paths only. The first state of a node stands for all of them. A lack of room ends the call before a node is
-    expanded.
+    With ONLY_GOOD the lattice has the good paths only. The first state of a node stands for all of
+    them. A lack of room ends the call before a node is expanded.
     """
     nodes, edges, rounds, meta = lat.nodes, lat.edges, lat.rounds, lat.meta
     n_labels, scale, last = checked_labels(x, run), table.reals[SCALE], rounds.shape[0] - 1
