@@ -322,6 +322,9 @@ def test_development_data_are_scored_and_change_nothing(capsys):
     losses = [each["loss"] for each in log.iterations]
     assert losses == sorted(losses, reverse=True)
     assert last["loss"] == pytest.approx(loss(found, X[:30], TAGS[:30]), rel=1e-3)
+    weights = [*found.state_features_.values(), *found.transition_features_.values()]
+    assert last["feature_norm"] == pytest.approx(math.hypot(*weights), rel=1e-4)
+    assert last["active_features"] == len(weights)
     lines = capsys.readouterr().out.splitlines()
     assert sum(line.startswith("Iter ") for line in lines) == 5
     with pytest.raises(ValueError, match="X_dev and y_dev belong together"):

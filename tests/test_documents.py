@@ -18,7 +18,7 @@ import pytest
 from rich.console import Console
 
 import laso
-from laso import Chunker, SearchEstimator, Tagger, Task, adagrad, exact, model_file
+from laso import Chunker, SearchEstimator, Tagger, Task, adagrad, arow, exact, model_file
 from laso.cli import demo
 from laso.examples.segmentation import LINES, Segmentation
 from laso.tasks.batches import BatchTask
@@ -443,14 +443,14 @@ def test_the_page_on_model_files_names_what_a_file_has(tmp_path):
     X, y = [line.replace(" ", "") for line in LINES], [line.split() for line in LINES]
     own = SearchEstimator(Segmentation(), queue=exact(), update=adagrad(), epochs=1).fit(X, y)
     chunker = Chunker(epochs=1).fit([[("The", "B-NP"), ("dog", "I-NP")]])
-    dicts = Tagger(epochs=1).fit([[{"word": "a"}, {"word": "b"}]], [["A", "B"]])
+    dicts = Tagger(epochs=1, update=arow()).fit([[{"word": "a"}, {"word": "b"}]], [["A", "B"]])
     plain = Tagger(epochs=1).fit([[("The", "DT", "A"), ("dog", "NN", "B")]])
     keys: set[str] = set()
     tensors: set[str] = set()
     cases: list[tuple[Any, dict[str, Any]]] = [
         (own, {"training": True}),
         (chunker, {"precision": "int8"}),
-        (dicts, {}),
+        (dicts, {"training": True}),
         (plain, {}),
     ]
     for model, options in cases:

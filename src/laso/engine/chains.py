@@ -108,20 +108,17 @@ def chain_likelihood(
     """Return the likelihood as a function of the weights with the flat numbers ``chosen``."""
     labels = len(chain.slots)
     firsts = np.searchsorted(chosen, labels * np.arange(rows + 1)).astype(np.int32)
-    spans, context_spans = (
-        np.stack([firsts[some], firsts[some + 1]], axis=1)
-        for some in (
-            chain.rows[: chain.used[lc.POSITION_FEATURES]],
-            chain.context_rows[: chain.used[lc.CONTEXT_FEATURES]],
-        )
-    )
+    chain, spans = _with_long_spans_first(chain, firsts)
+    contexts = chain.context_rows[: chain.used[lc.CONTEXT_FEATURES]]
+    context_spans = np.stack([firsts[contexts], firsts[contexts + 1]], axis=1)
+    labels_of = (chosen % labels).astype(np.int32)
     width = -(-labels // lc.LANES) * lc.LANES
     longest = max(1, int(np.diff(chain.starts).max(initial=1)))
     matrices = (max(1, int(chain.used[lc.MATRICES])), width, width)
     works = [
         ChainWork(
             weights=np.zeros(len(chosen)),
-            labels=(chosen % labels).astype(np.int32),
+            labels=labels_of,
             spans=spans,
             context_spans=context_spans,
             scores=np.zeros(matrices),
@@ -141,3 +138,17 @@ def chain_likelihood(
     ]
     machine.kernels("gold_features", np.concatenate(parts), chain, works[0])
     return ChainLikelihood(machine, chain, parts, works, works[0].gradient.copy())
+
+
+def _with_long_spans_first(chain: Chain, firsts: Array) -> tuple[Chain, Array]:
+    """Return the variables of the features; those of a position in the order of their number.
+
+    So the number is mostly that of the feature before, which the processor predicts right.
+    """
+    n, labels = int(chain.used[lc.POSITIONS]), len(chain.slots)
+    rows = chain.rows[: chain.used[lc.POSITION_FEATURES]]
+    spans = np.stack([firsts[rows], firsts[rows + 1]], axis=1)
+    positions = np.repeat(np.arange(n), np.diff(chain.ends[:n], prepend=0))
+    shortness = labels - (spans[:, 1] - spans[:, 0])
+    order = np.argsort(positions * (labels + 1) + shortness, kind="stable")
+    return chain._replace(rows=rows[:0], values=chain.values[order]), spans[order]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -172,8 +173,9 @@ def maximise(
                     epoch, epochs = training.epoch, plan.epochs
                     progress(Progress(epoch, epochs, n, n, done, wrong, value, reached))
                 if plan.after is not None:
-                    training.table = objective.finished(best)
-                    plan.after(training)
+                    training.norm = float(np.linalg.norm(best))
+                    training.active = int(np.count_nonzero(best))
+                    plan.after(training, partial(objective.finished, best))
             values.append(point.value)
             if plan.is_over(training):
                 break

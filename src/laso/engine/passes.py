@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -35,12 +36,17 @@ class Training:
     clock: float = 0.0  # the sum of the rates of all steps, for adagrad() and sgd()
     error_rate: float = 0.0  # of the last epoch: the fraction of the examples with an error
     objective: float | None = None  # of the last epoch: log-likelihood with prior, per example
+    norm: float = 0.0  # of the weights after the last epoch
+    active: int = 0  # the number of weights that are not zero, for lbfgs()
 
     def judge(self, kept: WeightTable, score: float) -> None:
         """Record the score of an epoch, and keep its weights if it is the best so far."""
         self.scores.append(score)
         if score > self.best_score:
             self.best_score, self.best_epoch, self.best = score, self.epoch, kept
+
+
+After = Callable[[Training, Callable[[], WeightTable]], None]
 
 
 @dataclass(frozen=True)
@@ -51,7 +57,7 @@ class Plan:
     seed: int | None = 0
     patience: int | None = None  # stop after so many epochs without a better held-out score
     average: bool = True  # keep the averaged weights instead of the last ones
-    after: Callable[[Training], None] | None = None  # called after each epoch
+    after: After | None = None  # called after each epoch; the weights are made if it asks for them
 
     def __post_init__(self) -> None:
         if self.epochs < 1:
@@ -141,7 +147,8 @@ def train(
                     rate, value = wrong / max(1, n), training.scores[-1]
                     tell(Progress(epoch, plan.epochs, n, n, _updates(training), rate, value))
                 if plan.after is not None:
-                    plan.after(training)
+                    training.norm = math.sqrt(max(0.0, float(training.table.reals[at.SQUARE])))
+                    plan.after(training, lambda: training.table)
                 stop()
         except KeyboardInterrupt:
             training.interrupted = True

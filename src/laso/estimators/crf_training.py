@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from laso.engine import layout as at
 from laso.engine.layout import WeightTable
 from laso.engine.passes import Training
 from laso.estimators.crf_log import TrainingLog
@@ -82,22 +81,20 @@ class LogWriter:
         self.lines("")
         self.last = time.perf_counter()
 
-    def after_epoch(self, training: Training, table: WeightTable) -> None:
+    def after_epoch(self, training: Training, weights: Callable[[], WeightTable]) -> None:
         """Write what an iteration has brought."""
         now = time.perf_counter()
         by_epochs = self.model.method == "l2sgd"
-        weights = table.v[: int(table.ints[at.ROWS])]
-        norm = float(np.linalg.norm(weights.astype(np.float64)))
         self.lines(
             f"***** {'Epoch' if by_epochs else 'Iteration'} #{training.epoch} *****",
             f"Loss: {loss_of(training, self.examples):f}",
-            f"Feature {'L2-' if by_epochs else ''}norm: {norm:f}",
+            f"Feature {'L2-' if by_epochs else ''}norm: {training.norm:f}",
         )
         if self.model.method == "lbfgs":
-            self.lines(f"Active features: {np.count_nonzero(weights)}")
+            self.lines(f"Active features: {training.active}")
         self.lines(f"Seconds required for this iteration: {now - self.last:.3f}")
         if self.held_out is not None:
-            self.lines(*self._scores(table))
+            self.lines(*self._scores(weights()))
         self.lines("")
         self.last = time.perf_counter()
 
@@ -165,7 +162,7 @@ class Stopping:
         self.model = model
         self.losses: list[float] = []
 
-    def after_epoch(self, training: Training, table: WeightTable) -> None:
+    def after_epoch(self, training: Training, weights: Callable[[], WeightTable]) -> None:
         """End the training if the criterion holds."""
         if self.model.method == "lbfgs":
             return

@@ -17,7 +17,7 @@ from laso.engine.costs import with_costs
 from laso.engine.exact import ExactMachine
 from laso.engine.layout import Dataset, WeightTable
 from laso.engine.machine import new_table
-from laso.engine.passes import Plan, Training
+from laso.engine.passes import After, Plan, Training
 from laso.engine.passes import train as train_passes
 from laso.estimators.class_weights import BALANCED, class_weights
 from laso.estimators.tables import moved, wider
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from laso.estimators.search import SearchEstimator
 
 Model = TypeVar("Model", bound="SearchEstimator")
-AfterEpoch = Callable[[Training, WeightTable], None]
 
 
 @dataclass
@@ -208,7 +207,7 @@ def train(
     epochs: int,
     progress: Callable[[Progress], None] | None,
     checkpoint: Checkpoint | None = None,
-    after_epoch: AfterEpoch | None = None,
+    after_epoch: After | None = None,
 ) -> Model:
     """Learn until ``epochs`` in all; the weights of the best epoch are the model's."""
     training = resumable(model)
@@ -221,10 +220,11 @@ def train(
         predicted = model.decode(examples.inputs, examples.held_out, table)
         return model.task_.score(examples.gold, predicted)
 
-    def after(training: Training) -> None:
+    def after(training: Training, table: Callable[[], WeightTable]) -> None:
         if after_epoch is not None:
-            after_epoch(training, plan.kept(training.table))
+            after_epoch(training, lambda: plan.kept(table()))
         if checkpoint is not None and checkpoint.is_due():
+            training.table = table()
             best = plan.kept(training.table) if training.best is None else training.best
             model.weights_ = compact_table(best)
             report(model, training)

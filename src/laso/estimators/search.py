@@ -10,10 +10,11 @@ from typing import Any, ClassVar, Self, TypedDict
 from laso.data.table import locating
 from laso.engine.layout import Dataset
 from laso.engine.options import is_exact
+from laso.engine.passes import After
 from laso.errors import InputError
 from laso.estimators import learning
 from laso.estimators.class_weights import ClassWeight, check_siblings, is_class_weight
-from laso.estimators.learning import AfterEpoch, Checkpoint, Examples
+from laso.estimators.learning import Checkpoint, Examples
 from laso.estimators.prediction import Predictor
 from laso.estimators.streaming import Source, stored
 from laso.learn import delayed, early, restart
@@ -184,7 +185,7 @@ class SearchEstimator(Predictor):
         dev: Any = None,
         progress: Report | None = None,
         checkpoint: Checkpoint | None = None,
-        after_epoch: AfterEpoch | None = None,
+        after_epoch: After | None = None,
     ) -> Self:
         """Learn from inputs and outputs.
 
@@ -202,8 +203,9 @@ class SearchEstimator(Predictor):
         checkpoint : Checkpoint, default=None
             Where the run is saved meanwhile.
         after_epoch : callable, default=None
-            It is called after each epoch with the state of the training and the weights that would
-            be kept. It ends the training by setting ``converged`` of the state.
+            It is called after each epoch with the state of the training and a function that returns
+            the weights that would be kept. It ends the training by setting ``converged`` of the
+            state.
 
         Returns
         -------
