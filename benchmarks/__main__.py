@@ -1,4 +1,4 @@
-"""``python -m benchmarks tune|run|growth|joint|report|all``."""
+"""``python -m benchmarks tune|run|growth|joint|defaults|report|all``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import tempfile
 from datetime import datetime
 from pathlib import Path
 
-from benchmarks import corpus, growth, joint, report, run, tune
+from benchmarks import corpus, defaults, growth, joint, report, run, tune
 from benchmarks.jobs import Bench
 from benchmarks.systems import all_systems
 from laso.errors import LasoError
@@ -19,6 +19,7 @@ COMMANDS = {
     "run": "measure all systems on the test data (peers.json)",
     "growth": "measure how time and memory grow (growth.json)",
     "joint": "two layers of labels at once (joint.json), which is not part of all",
+    "defaults": "learners on several corpora (defaults.json), which is not part of all",
     "report": "make the report and the plots from the JSON files",
     "all": "all of these, one after the other",
 }
@@ -55,6 +56,9 @@ def main(arguments: list[str] | None = None) -> int:
                 if step == "report":
                     for path in report.write(bench.results):
                         say(f"wrote {path}")
+                elif step == "defaults":
+                    defaults.run(say)
+                    say(f"wrote {defaults.report()}")
                 elif step == "growth":
                     growth.growth(bench, systems, options.corpus)
                 elif step == "joint":

@@ -31,7 +31,7 @@ def compare(task: Task, strategies: list[str]) -> None:
         for choice in chosen:
             # What is too close to compare is passed over, not the whole corpus.
             with contextlib.suppress(UnsatisfiedAssumption):
-                Twins(task, corpus, *choice, tolerance=tolerance_of(task, choice[1])).compare(
+                Twins(task, corpus, *choice, tolerance=tolerance_of(task, *choice[1:])).compare(
                     small=True
                 )
         Twins(task, corpus, *chosen[0], tolerance=1e-9).compare(hash_bits=3)

@@ -1,4 +1,4 @@
-"""Forward-backward on chains against the general recursion; the priors and the end of lbfgs()."""
+"""Scaled forward-backward on chains against the general recursion, and OWL-QN by its theory."""
 
 import math
 from typing import Any

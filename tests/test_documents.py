@@ -286,7 +286,7 @@ LAYERS = [  # as in the picture, the lowest first; a folder imports only from th
     {"features"},
     {"tasks"},
     {"estimators"},
-    {"experiments"},
+    {"experiments", "crfsuite"},
     {"cli"},
 ]
 BESIDE = {"examples", "__init__", "precision_recall", "calibration", "model_file", "saving"}

@@ -54,9 +54,8 @@ def test_every_queue_update_weighting_and_strategy(task: Task, queue: str, strat
         for update, corpus in zip(UPDATES, corpora, strict=True):
             for weighting in WEIGHTINGS:
                 rule = update(weighting=weighting)
-                twins = Twins(
-                    task, corpus, QUEUES[queue], rule, strategy, tolerance=tolerance_of(task, rule)
-                )
+                tolerance = tolerance_of(task, rule, strategy)
+                twins = Twins(task, corpus, QUEUES[queue], rule, strategy, tolerance=tolerance)
                 # What is too close to compare is passed over, not all that was drawn.
                 with contextlib.suppress(UnsatisfiedAssumption):
                     twins.compare()
@@ -64,9 +63,9 @@ def test_every_queue_update_weighting_and_strategy(task: Task, queue: str, strat
     same()
 
 
-@few(120)
+@few(60)
 @given(JOINT.corpora, st.sampled_from(some_of_each(JOINT)))
-def test_groups_that_rest_on_others(corpus, choice):
+def test_groups_with_factors(corpus, choice):
     Twins(JOINT, corpus, *choice, tolerance=JOINT.tolerance).compare()
 
 

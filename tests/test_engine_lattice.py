@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from laso.arow import arow
 from laso.engine import kernels, lattice
 from laso.engine import layout as at
 from laso.engine.costs import with_costs
@@ -458,15 +459,19 @@ def test_threads_change_nothing():
 
 
 @quick
-@given(tagging_corpora() | segment_corpora(stops=0), st.integers(0, 2), st.booleans())
+@given(tagging_corpora() | segment_corpora(stops=0), st.integers(0, 3), st.booleans())
 def test_exact_learning_is_the_standard_strategy_with_the_exact_queue(drawn, number, by_loss):
     problem, corpus = drawn
     if problem is Tagging:
         corpus = costly(corpus)
     # Without a margin; with one the queue joins good and bad paths and is not exact.
-    rule = [perceptron, partial(alma, alpha=1.0), partial(passive_aggressive, margin=0.0)][number](
-        by_loss=by_loss
-    )
+    rules: list[Any] = [
+        perceptron,
+        partial(alma, alpha=1.0),
+        partial(passive_aggressive, margin=0.0),
+        partial(arow, margin=0.0, gamma=0.5),
+    ]
+    rule = rules[number](by_loss=by_loss)
     machine = ExactMachine(problem, rule)
     order = np.tile(all_of(corpus), 4)
     table = empty(machine)

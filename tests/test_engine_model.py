@@ -20,52 +20,18 @@ from laso import (
 )
 from laso.engine.choose import engine_for
 from laso.engine.exact import ExactMachine
-from laso.engine.hashing import mix
-from laso.engine.layout import BLOCKS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS
 from laso.engine.machine import Machine, as_names
 from laso.engine.problem import CompiledProblem
 from laso.engine.reference import Reference, input_of, output_of
 from laso.examples.segmentation import LINES, Segmentation
 from laso.tasks.joint import Joint
+from tests.own_problem import Tags
 
 
-class Labelling(CompiledProblem):
-    """Label items from left to right, with the item and the last label as features."""
+class Unsigned(Tags):
+    """The same without a signature."""
 
-    @staticmethod
-    def limits(x, out):
-        out[STATE_SIZE], out[MAX_GROUPS], out[MAX_FEATURES] = 2, 1, 2
-        out[BLOCKS], out[STEPS] = 1, x.items.shape[0]
-
-    @staticmethod
-    def initial(x, state):
-        state[0], state[1] = 0, -1
-
-    @staticmethod
-    def features(x, state, group, out):
-        out.keys[0] = mix(1, x.items[state[0], 0])
-        out.keys[1] = mix(2, state[1])
-        return 2
-
-    @staticmethod
-    def apply(x, state, group, label, new):
-        new[0], new[1] = state[0] + 1, label
-
-    @staticmethod
-    def is_goal(x, state):
-        return state[0] == x.items.shape[0]
-
-    @staticmethod
-    def is_good(x, y, state, group, label):
-        return y[state[0]] == label
-
-
-class Exactly(Labelling):
-    """The same for exact search."""
-
-    @staticmethod
-    def signature(x, state, group, label):
-        return label
+    signature = staticmethod(CompiledProblem.signature)
 
 
 DATA = [([0, 1, 2, 1], [0, 1, 1, 0]), ([2, 2, 0], [1, 1, 0]), ([], [])]
@@ -88,15 +54,15 @@ def predicted(model):
     ids=str,
 )
 def test_a_problem_learns_with_every_queue(settings):
-    model = fit(Exactly, DATA, n_labels=2, epochs=30, **settings)
+    model = fit(Tags, DATA, n_labels=2, epochs=30, **settings)
     assert predicted(model) == [y for _, y in DATA]
 
 
 def test_exact_search_finds_the_best_labels():
-    model = fit(Exactly, DATA, n_labels=2, queue=exact(), epochs=1)
+    model = fit(Tags, DATA, n_labels=2, queue=exact(), epochs=1)
     dataset = model.task_.encode([[0]])
     assert isinstance(model.engine(dataset), ExactMachine)
-    wide = fit(Exactly, DATA, n_labels=2, queue=beam(64), epochs=1)
+    wide = fit(Tags, DATA, n_labels=2, queue=beam(64), epochs=1)
     assert isinstance(wide.engine(dataset), Machine)
     for x, _ in DATA[:2]:
         (found,) = model.predict([x])
@@ -104,8 +70,8 @@ def test_exact_search_finds_the_best_labels():
 
 
 def test_exact_search_needs_a_signature():
-    with pytest.raises(ValueError, match=r"Labelling has no signature.*static method signature"):
-        fit(Labelling, DATA, n_labels=2, queue=exact())
+    with pytest.raises(ValueError, match=r"Unsigned has no signature.*static method signature"):
+        fit(Unsigned, DATA, n_labels=2, queue=exact())
 
 
 def test_exact_search_refuses_factors():
@@ -114,13 +80,13 @@ def test_exact_search_refuses_factors():
 
 
 def test_strategies_of_beams_mean_best_paths():
-    assert engine_for(Exactly, exact(), strategy=early) == ExactMachine(Exactly)
-    assert engine_for(Exactly, exact()) == ExactMachine(Exactly, expected=True)
+    assert engine_for(Tags, exact(), strategy=early) == ExactMachine(Tags)
+    assert engine_for(Tags, exact()) == ExactMachine(Tags, expected=True)
 
 
 def test_an_unknown_queue_is_refused():
     with pytest.raises(ValueError, match=r"exact\(\) without a signature"):
-        engine_for(Exactly, exact(lambda state: 0))
+        engine_for(Tags, exact(lambda state: 0))
 
 
 @pytest.mark.parametrize("strategy", [restart, early, standard, max_violation], ids=repr)
@@ -128,10 +94,10 @@ def test_an_unknown_queue_is_refused():
 def test_both_engines_learn_the_same(strategy, update):
     """The same settings and the same seed: the same order of examples, and the same weights."""
     settings = {"queue": beam(2), "update": update, "strategy": strategy, "epochs": 4, "seed": 3}
-    compiled = fit(Labelling, DATA, n_labels=2, **settings)
+    compiled = fit(Tags, DATA, n_labels=2, **settings)
     dataset = compiled.task_.encode(*zip(*DATA, strict=True))
     examples = [(input_of(dataset, i), output_of(dataset, i)) for i in range(len(DATA))]
-    plain = fit(Reference(Labelling, 2), examples, **settings)
+    plain = fit(Reference(Tags, 2), examples, **settings)
     assert isinstance(plain.w, Linear)
     expected = {name: value for name, value in plain.w.weights.items() if value}
     assert as_names(compiled.weights_) == pytest.approx(expected, abs=1e-5)

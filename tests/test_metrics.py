@@ -2,13 +2,17 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from laso import metrics
 from laso.data import find_corpus, read_columns
 from laso.errors import BadData, MissingData
-from laso.metrics import Counts, accuracy, chunk_scores, chunks, majority_baseline
+from laso.evaluation import evaluated, main_score
+from laso.features.schemes import chunks_of
+from laso.metrics import Counts, accuracy, are_tags, chunk_scores, chunks, majority_baseline
 from tests.spaces import quick
 
 
@@ -33,16 +37,22 @@ def counts(gold, predicted):
         ("B-A O I-A", [(0, 1, "A"), (2, 3, "A")]),
         ("B-A-x I-A-x I-A-y", [(0, 2, "A-x"), (2, 3, "A-y")]),
         ("I I B I-A", [(0, 2, ""), (2, 3, ""), (3, 4, "A")]),
+        ("S-A B-A I-A E-A", [(0, 1, "A"), (1, 4, "A")]),
+        ("E-A E-A I-A", [(0, 1, "A"), (1, 2, "A"), (2, 3, "A")]),
+        ("B-A S-A I-A", [(0, 1, "A"), (1, 2, "A"), (2, 3, "A")]),
+        ("B- I B-", [(0, 2, ""), (2, 3, "")]),
+        ("B-A O-A I-A", [(0, 1, "A"), (2, 3, "A")]),
     ],
 )
 def test_chunks(tags, expected):
     assert chunks(tags.split()) == expected
 
 
-@pytest.mark.parametrize("tag", ["", "b-A", "E-A", "S-A", "O-A", "-A", "B-", "BA", "I-"])
+@pytest.mark.parametrize("tag", ["", "b-A", "-A", "BA", "NN", "OO"])
 def test_other_tags_are_refused(tag):
-    with pytest.raises(BadData, match="expected O, B-type or I-type"):
+    with pytest.raises(BadData, match="expected O, or B, I, E or S with a type"):
         chunks(["O", tag])
+    assert not are_tags(["O", tag])
 
 
 @pytest.mark.parametrize(
@@ -174,7 +184,7 @@ def conlleval(gold, predicted):
     return correct, n_predicted, n_gold, right
 
 
-TAG = st.sampled_from(["O", "B-A", "I-A", "B-B", "I-B", "I-A-x", "B", "I"])
+TAG = st.sampled_from(["O", "B-A", "I-A", "B-B", "I-B", "I-A-x", "B-", "I-", "O-A"])
 PAIRS = st.lists(st.lists(st.tuples(TAG, TAG), max_size=7), max_size=3)
 NEAR = st.lists(st.lists(TAG.flatmap(lambda t: st.tuples(st.just(t), st.just(t) | TAG))))
 
@@ -195,6 +205,59 @@ def test_the_same_counts_as_conllevals_rules(pairs):
     assert n.correct_tags == right
     assert list(n.types) == sorted(n.types)
     assert accuracy(gold, predicted) == n.accuracy
+
+
+IOBES = st.sampled_from([f"{mark}-{kind}" for mark in "BIES" for kind in "AB"] + ["O"])
+
+
+@quick
+@given(st.lists(IOBES, max_size=8))
+def test_iobes_is_read_as_the_chunker_reads_it(tags):
+    inside = [(a, b, kind) for kind, a, b in chunks_of(tags) if kind != "O"] if tags else []
+    assert chunks(tags) == inside
+
+
+ANY = st.sampled_from(["O", "B-A", "I-A", "E-A", "S-A", "B-", "O-X", "B", "S", "NN", ""])
+BOTH = st.lists(st.lists(st.tuples(ANY | st.none(), ANY), max_size=4), max_size=3)
+
+
+@quick
+@given(BOTH | PAIRS)
+def test_score_is_that_of_the_evaluation(pairs):
+    """``score`` of an estimator and ``laso eval`` agree, whatever the labels are."""
+    gold = [[gold for gold, _ in sentence] for sentence in pairs]
+    predicted = [[guess for _, guess in sentence] for sentence in pairs]
+    assert main_score(gold, predicted) == pytest.approx(evaluated(gold, predicted).score / 100)
+
+
+def test_f_is_0_where_nothing_is_found():
+    assert main_score([["O", "O"]], [["O", "O"]]) == evaluated([["O"]], [["O"]]).score == 0.0
+    assert main_score([["NN", "O"]], [["NN", "O"]]) == 1.0
+
+
+# Scores of sklearn-crfsuite
+
+Y = [["A", "B", "C"], ["A", "A"]], [["B", "B", "C"], ["A", "B"]]
+
+
+def test_flat_scores_are_those_of_all_tokens():
+    assert metrics.flat_accuracy_score(*Y) == 3 / 5
+    for score in (metrics.flat_precision_score, metrics.flat_recall_score, metrics.flat_f1_score):
+        assert score(*Y, average="micro") == 3 / 5
+    macro = metrics.flat_f1_score(*Y, average="macro")
+    assert metrics.flat_fbeta_score(*Y, beta=1, average="macro") == macro
+    report = metrics.flat_classification_report(*Y, labels=["A", "C"], digits=3)
+    assert "B" not in report.split()
+    assert "1.000" in report
+
+
+def test_accuracy_of_sequences():
+    assert metrics.sequence_accuracy_score([], []) == 0
+    assert metrics.sequence_accuracy_score([[1, 2], [3], [4]], [[1, 2], [4], [4]]) == 2 / 3
+    rows = np.array([["A", "B"], ["B", "A"]], dtype=object)  # as CRF.predict returns them
+    assert metrics.sequence_accuracy_score([["A", "B"], ["A", "A"]], rows) == 0.5
+    with pytest.raises(ValueError, match="shorter"):
+        metrics.sequence_accuracy_score([["A"]], [])
 
 
 @quick

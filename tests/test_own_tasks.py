@@ -12,75 +12,29 @@ from laso import (
     BadData,
     BadModel,
     Checkpoint,
-    CompiledProblem,
     SearchEstimator,
     Task,
     adagrad,
     alma,
     average_models,
     beam,
-    cost_of,
     early,
     exact,
     lbfgs,
     load_model,
     max_violation,
-    mix,
     passive_aggressive,
     standard,
 )
-from laso.engine.layout import MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS
 from laso.engine.machine import as_names
 from laso.estimators import streaming
 from laso.examples import segmentation
 from laso.examples.segmentation import LINES, Segmentation
+from tests.own_problem import Tags
 
 Y = [line.split() for line in LINES] + [["a", "cat", "is", "a", "cat"], ["the", "dog", "sat"]]
 X = ["".join(words) for words in Y]
 NEW = ["thedogisonamat", "acatsat"]
-COSTS = 0
-
-
-class Tags(CompiledProblem):
-    """Label words from left to right; the constants have a place for class costs."""
-
-    costs = COSTS
-
-    @staticmethod
-    def limits(x, out):
-        out[STATE_SIZE], out[MAX_GROUPS], out[MAX_FEATURES] = 2, 1, 3
-        out[STEPS] = x.items.shape[0]
-
-    @staticmethod
-    def initial(x, state):
-        state[0], state[1] = 0, -1
-
-    @staticmethod
-    def features(x, state, group, out):
-        out.keys[0] = mix(1, x.items[state[0], 0])
-        out.keys[1] = mix(2, state[1])
-        out.keys[2] = 3
-        return 3
-
-    @staticmethod
-    def apply(x, state, group, label, new):
-        new[0], new[1] = state[0] + 1, label
-
-    @staticmethod
-    def is_goal(x, state):
-        return state[0] == x.items.shape[0]
-
-    @staticmethod
-    def is_good(x, y, state, group, label):
-        return y[state[0]] < 0 or y[state[0]] == label
-
-    @staticmethod
-    def loss(x, y, state, group, label, was_good, good):
-        return cost_of(x.spec, x.spec[COSTS], y[state[0]]) if was_good and not good else 0.0
-
-    @staticmethod
-    def signature(x, state, group, label):
-        return label
 
 
 class Tagging(Task):

@@ -38,12 +38,12 @@ from laso.engine import layout as at
 from laso.engine.machine import as_names
 from laso.engine.reference import Reference, input_of, output_of
 from laso.errors import BadData, BadTemplate, MissingData
+from laso.evaluation import main_score
 from laso.features import CHUNKING
 from laso.features.inputs import read_input
 from laso.metrics import accuracy, chunk_scores
 from laso.tasks.constraints import table
 from laso.tasks.tagging.problem import Tagging, WeightedTagging
-from laso.tasks.tagging.task import labelling_score
 from laso.training import Progress
 from tests.interruption import StopAfter
 from tests.spaces import quick
@@ -679,12 +679,12 @@ def test_a_model_loaded_answers_without_numba(tmp_path):
 
 def test_the_score_follows_the_labels():
     bio = [["B-X", "I-X", "O"]]
-    assert labelling_score(bio, [["B-X", "I-X", "B-X"]]) == pytest.approx(2 / 3)
+    assert main_score(bio, [["B-X", "I-X", "B-X"]]) == pytest.approx(2 / 3)
     iobes = [["B-X", "E-X", "S-X"]]
-    assert labelling_score(iobes, [["B-X", "E-X", "O"]]) == pytest.approx(2 / 3)
-    assert labelling_score([["A", "B"]], [["A", "A"]]) == 0.5
-    assert labelling_score([["O", "O"]], [["O", "O"]]) == 1.0
-    assert labelling_score([["B-X", None]], [["B-X", "O"]]) == 1.0
+    assert main_score(iobes, [["B-X", "E-X", "O"]]) == pytest.approx(2 / 3)
+    assert main_score([["A", "B"]], [["A", "A"]]) == 0.5
+    assert main_score([["O", "O"]], [["O", "O"]]) == 0.0  # as conlleval says
+    assert main_score([["B-X", None]], [["B-X", "O"]]) == 1.0
 
 
 # CoNLL-2000

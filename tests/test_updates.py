@@ -4,12 +4,14 @@ import math
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laso import (
     alma,
+    arow,
     beam,
     fit,
     greedy,
@@ -552,3 +554,56 @@ def test_passive_aggressive_is_passive_beyond_the_margin():
     w = Linear({"a": 0.2, "c": -1.0})
     rule(w, None, [good], [bad])
     assert w.weights == {"a": 0.2, "c": -1.0}
+
+
+# AROW
+
+
+@pytest.mark.parametrize("options", [{"variance": 0}, {"gamma": 0.0}, {"margin": -1}])
+def test_invalid_arow_parameters_are_refused(options):
+    with pytest.raises(ValueError, match="must be"):
+        arow(**options)
+
+
+@QUICK
+@given(seeds)
+def test_arow_is_crammers_with_a_diagonal_covariance(seed):
+    """A twin in the paper's terms: mean mu and covariance Sigma, by matrices."""
+    rng = Random(seed)
+    variance, gamma = rng.uniform(0.1, 3.0), rng.uniform(0.1, 3.0)
+    rule = arow(variance=variance, gamma=gamma)
+    w: Any = rule.start()
+    names: list[Any] = []
+    mu, sigma = np.zeros(0), np.zeros(0)
+    for _ in range(6):
+        sibs, nodes = queue_of(rng, w)
+        (good, _), (bad, _) = worst(sibs, nodes)
+        delta = minus(good.phi(), bad.phi())
+        new = [name for name in delta if name not in names]
+        names += new
+        mu, sigma = np.append(mu, np.zeros(len(new))), np.append(sigma, [variance] * len(new))
+        x = np.array([delta.get(name, 0.0) for name in names])
+        loss = 1.0 - mu @ x
+        if loss > 0 and x.any():
+            beta = 1.0 / (x @ (sigma * x) + gamma)
+            mu = mu + loss * beta * sigma * x
+            sigma = 1.0 / (1.0 / sigma + x * x / gamma)
+        rule(w, None, sibs, nodes)
+        assert {name: w.weights.get(name, 0.0) for name in names} == pytest.approx(
+            dict(zip(names, mu.tolist(), strict=True))
+        )
+
+
+def test_weights_that_changed_often_change_less():
+    rule = arow()
+    w: Any = rule.start()
+    bad, good = successors(choice({"a": 1.0}, {}))
+    steps = []
+    for _ in range(3):
+        before = w.weights.get("a", 0.0)
+        w = rule(w, None, [good], [bad])
+        steps.append(w.weights["a"] - before)
+    assert steps == sorted(steps, reverse=True)
+    assert steps[0] == pytest.approx(0.5)  # hinge 1, variance 1, gamma 1
+    rule(w, None, [good], [good])
+    assert w.k == 4

@@ -21,11 +21,13 @@ from laso import (
     a_star,
     adagrad,
     alma,
+    arow,
     beam,
     best_first,
     bounded_best_first,
     breadth_first,
     closed_set,
+    delayed,
     depth,
     depth_first,
     early,
@@ -69,7 +71,7 @@ from tests.spaces import Tagging
 
 NAMES = {name: getattr(laso, name) for name in laso.__all__}
 
-STRATEGIES = [restart, early, standard, max_violation]
+STRATEGIES = [restart, early, delayed, standard, max_violation]
 WEIGHTINGS = [uniform, loss_proportional, worst]
 
 widths = st.integers(1, 10**30)
@@ -125,6 +127,14 @@ updates = st.one_of(
     ),
     st.builds(alma, p=st.floats(2, 100), weighting=st.sampled_from(WEIGHTINGS)),
     st.builds(passive_aggressive, C=positive | st.just(math.inf), margin=positive, **common),
+    st.builds(
+        arow,
+        variance=positive,
+        gamma=positive,
+        margin=positive,
+        by_loss=st.booleans(),
+        weighting=st.sampled_from(WEIGHTINGS),
+    ),
     st.builds(sgd, **climb),
     st.builds(adagrad, first=positive, **climb),
     st.builds(

@@ -18,6 +18,7 @@ Describe a search problem, choose how the queue is kept, and learn the weights i
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from laso.arow import arow
 from laso.errors import (
     BadData,
     BadFeature,
@@ -29,7 +30,7 @@ from laso.errors import (
     SearchFailed,
     Unreachable,
 )
-from laso.learn import early, learn, max_violation, restart, siblings, standard
+from laso.learn import delayed, early, learn, max_violation, restart, siblings, standard
 from laso.problem import Node, Problem
 from laso.queues import (
     a_star,
@@ -128,6 +129,7 @@ __all__ = [
     "a_star",
     "adagrad",
     "alma",
+    "arow",
     "average_models",
     "beam",
     "best_first",
@@ -137,6 +139,7 @@ __all__ = [
     "cost_of",
     "depth",
     "depth_first",
+    "delayed",
     "early",
     "exact",
     "fit",

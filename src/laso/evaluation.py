@@ -8,14 +8,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from laso.metrics import ChunkScores, Counts, aligned, chunk_scores
+from laso.metrics import ChunkScores, Counts, accuracy, aligned, are_tags, chunk_scores
 
 CHUNK_LABEL = re.compile("O|[BIES]-.+", re.DOTALL)
 SHOWN = 10  # confusions
 
 
 def are_chunks(labels: Iterable[Any]) -> bool:
-    """Tell whether labels mark chunks, as B-x, I-x and O do (or plain B, I and O)."""
+    """Tell whether labels are those of a chunking task: B-x, I-x and O (or plain B, I and O).
+
+    Unlike ``laso.metrics.are_tags`` this refuses tags that a ``Chunker`` cannot learn.
+    """
     kinds = set(labels)
     if kinds <= {"B", "I", "O"}:
         return bool(kinds - {"O"})
@@ -109,21 +112,30 @@ def evaluated(gold: Sequence[Sequence[Any]], predicted: Sequence[Sequence[Any]])
         sentence_accuracy=_percent(sum(all(g == p for g, p in s) for s in pairs), len(pairs)),
         labels={str(name): Counts(right[name], n_predicted[name], n_gold[name]) for name in names},
         confusions=sorted(wrong, key=lambda each: (-each[2], each))[:SHOWN],
-        chunks=_chunks(gold, predicted) if known and are_chunks(names) else None,
+        chunks=chunk_scores(gold, predicted) if known and are_tags(names) else None,
         layers=_layers(gold, predicted),
     )
+
+
+def main_score(gold: Sequence[Sequence[Any]], predicted: Sequence[Sequence[Any]]) -> float:
+    """Return ``score`` of the evaluation, from 0 to 1, without computing all the rest."""
+    kinds = {label for sentences in (gold, predicted) for tags in sentences for label in tags}
+    if None not in kinds:
+        score = chunk_scores(gold, predicted).f if are_tags(kinds) else accuracy(gold, predicted)
+        return score / 100
+    pairs = [
+        (label, guess)
+        for tags, guesses in aligned(gold, predicted)
+        for label, guess in zip(tags, guesses, strict=True)
+        if label is not None
+    ]
+    return sum(label == guess for label, guess in pairs) / max(1, len(pairs))
 
 
 def ratios(n: Counts) -> dict[str, float]:
     """Return counts and ratios as JSON."""
     counts = {key: value for key, value in asdict(n).items() if key in ("predicted", "gold")}
     return {"precision": n.precision, "recall": n.recall, "f": n.f, **counts}
-
-
-def _chunks(gold: Sequence[Any], predicted: Sequence[Any]) -> ChunkScores:
-    from laso.features.schemes import convert_tags
-
-    return chunk_scores(convert_tags(gold, "BIO"), convert_tags(predicted, "BIO"))
 
 
 def _layers(gold: Sequence[Any], predicted: Sequence[Any]) -> list[Evaluation]:

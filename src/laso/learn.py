@@ -22,6 +22,19 @@ class Update(Protocol[W]):
         ...
 
 
+class TwoPartUpdate(Update[W], Protocol[W]):
+    """An update whose two parts can be called apart, as the updates of this library can."""
+
+    @property
+    def weighting(self) -> Callable[[Sequence[Node], Sequence[Node]], list[tuple[Node, float]]]:
+        """Which nodes enter Delta, and with what weight."""
+        ...
+
+    def step(self, w: W, terms: Sequence[tuple[Node, float]], errors: int = 1) -> W:
+        """Return the new weights from the terms of Delta of one or more errors."""
+        ...
+
+
 def continue_from_siblings(sibs: Sequence[Node]) -> Sequence[Node]:
     """After an error, continue from the good siblings (the paper)."""
     return sibs
@@ -183,6 +196,32 @@ def early(problem: Problem, x: Any, y: Any, w: W, queue: MakeQueue, update: Upda
     Parameters and result are those of ``restart``.
     """
     return learn(problem, x, y, w, queue, update, after_error=skip_example)
+
+
+@named
+def delayed(
+    problem: Problem, x: Any, y: Any, w: W, queue: MakeQueue, update: TwoPartUpdate[W]
+) -> W:
+    """Delayed LaSO (Björkelund & Kuhn 2014): restart after errors, but update once, at the end.
+
+    The search goes on from the good siblings with the same weights, and the differences of all
+    errors are summed. Parameters and result are those of ``restart``.
+    """
+    if not hasattr(update, "step"):
+        raise ValueError(
+            f"delayed updates need the methods weighting and step: found {update!r}, which has none"
+        )
+    terms: list[tuple[Node, float]] = []
+    errors = 0
+
+    def collect(w: W, x: Any, sibs: Sequence[Node], nodes: Sequence[Node]) -> W:
+        nonlocal errors
+        terms.extend(update.weighting(sibs, nodes))
+        errors += 1
+        return w
+
+    learn(problem, x, y, w, queue, collect)
+    return update.step(w, terms, errors) if errors else w
 
 
 @named

@@ -1,23 +1,31 @@
-"""Chunk precision, recall and F as CoNLL's ``conlleval`` counts them, accuracy, and a baseline.
+"""Scores of labels: chunks as CoNLL's ``conlleval`` counts them, accuracy, scikit-learn's scores.
 
-A tag is ``O``, or ``B`` or ``I`` with ``-`` and a type. A chunk begins at every ``B``, and at an
-``I`` whose type is not that of the tag before it (``O`` has none): an ``I`` without its ``B``
-is forgiven, and a change of type ends one chunk and begins another. A chunk ends before the next
-``O`` or beginning, and with its sentence. A predicted chunk is correct if a gold chunk has the same
-first token, last token and type. Ratios are in per cent, and 0 where nothing was counted.
+A tag is ``O``, or ``B``, ``I``, ``E`` or ``S`` with ``-`` and a type. A chunk begins at every ``B``
+and ``S``, and at an ``I`` or ``E`` whose type is not that of the chunk before it (``O`` has none):
+an ``I`` without its ``B`` is forgiven, and a change of type ends one chunk and begins another. A
+chunk ends with ``E`` and ``S``, before the next ``O`` or beginning, and with its sentence. A
+predicted chunk is correct if a gold chunk has the same first token, last token and type. As for
+conlleval, ``B`` and ``B-`` have the empty type, and ``O-x`` is ``O``. Ratios are in per cent, and 0
+where nothing was counted.
+
+The functions ``flat_...`` and ``sequence_accuracy_score`` are those of sklearn-crfsuite: fractions,
+computed by scikit-learn over the labels of all sentences.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from operator import eq
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from laso.errors import BadData, quoted
 
 Tags = Sequence[str]
+TAG = re.compile("[OBIES](-.*)?", re.DOTALL)
 
 
 class Chunk(NamedTuple):
@@ -83,7 +91,7 @@ def chunks(tags: Tags) -> list[Chunk]:
     Parameters
     ----------
     tags : sequence of str
-        The tags in BIO or IOB1.
+        The tags in BIO, IOB1 or IOBES.
 
     Returns
     -------
@@ -99,12 +107,15 @@ def chunks(tags: Tags) -> list[Chunk]:
     start, before = 0, None  # the type of the open chunk
     for i, tag in enumerate(tags):
         mark, kind = _parse(tag, i)
-        begins = mark == "B" or (mark == "I" and kind != before)
+        begins = mark in ("B", "S") or (mark != "O" and kind != before)
         if before is not None and (begins or mark == "O"):
             result.append(Chunk(start, i, before))
         if begins:
             start = i
         before = kind
+        if mark in ("E", "S"):
+            result.append(Chunk(start, i + 1, kind or ""))
+            before = None
     if before is not None:
         result.append(Chunk(start, len(tags), before))
     return result
@@ -116,7 +127,7 @@ def chunk_scores(gold: Iterable[Tags], predicted: Iterable[Tags]) -> ChunkScores
     Parameters
     ----------
     gold, predicted : iterables of sequences of str
-        The gold and the predicted tags of each sentence, in BIO or IOB1.
+        The gold and the predicted tags of each sentence, in BIO, IOB1 or IOBES.
 
     Returns
     -------
@@ -214,14 +225,39 @@ def majority_baseline(
     return tag_sentence
 
 
+def are_tags(labels: Iterable[Any]) -> bool:
+    """Tell whether labels are tags that mark chunks, so that F is their score.
+
+    Parameters
+    ----------
+    labels : iterable
+        The distinct labels.
+
+    Returns
+    -------
+    bool
+        Whether each label is such a tag. ``E`` and ``S`` without a type need ``B`` or ``I`` beside
+        them, for they may be anything.
+
+    Examples
+    --------
+    >>> are_tags(["O", "B-NP", "E-NP"]), are_tags(["NN", "O"]), are_tags(["S", "E"])
+    (True, False, False)
+    """
+    kinds = set(labels)
+    if not kinds or not all(isinstance(kind, str) and TAG.fullmatch(kind) for kind in kinds):
+        return False
+    return not {"E", "S"} & kinds or any(kind[0] in "BI" for kind in kinds)
+
+
 def _parse(tag: str, i: int) -> tuple[str, str | None]:
-    """Return mark and type, which may have hyphens; plain ``B`` and ``I`` are of the type ''."""
-    if tag == "O":
-        return "O", None
-    mark, hyphen, kind = tag.partition("-")
-    if mark not in ("B", "I") or (hyphen and not kind):
-        raise BadData(f"found the tag {quoted(tag)}, expected O, B-type or I-type", token=i + 1)
-    return mark, kind
+    """Return mark and type, which may have hyphens; ``O`` has no type."""
+    mark, _, kind = tag.partition("-")
+    if mark not in ("O", "B", "I", "E", "S"):
+        raise BadData(
+            f"found the tag {quoted(tag)}, expected O, or B, I, E or S with a type", token=i + 1
+        )
+    return mark, None if mark == "O" else kind
 
 
 def aligned(gold: Iterable[Tags], predicted: Iterable[Tags]) -> Iterable[tuple[Tags, Tags]]:
@@ -237,6 +273,64 @@ def aligned(gold: Iterable[Tags], predicted: Iterable[Tags]) -> Iterable[tuple[T
                 sentence=number,
             )
     return zip(*pairs, strict=True)
+
+
+# --------------------------------------------------------------------------- sklearn-crfsuite's
+
+
+def flat_accuracy_score(y_true: Iterable[Any], y_pred: Iterable[Any]) -> float:
+    """Return the fraction of tokens with the right label."""
+    return float(_flat("accuracy_score", y_true, y_pred))
+
+
+def flat_precision_score(y_true: Iterable[Any], y_pred: Iterable[Any], **options: Any) -> Any:
+    """Return ``precision_score`` of scikit-learn over all tokens, with its options."""
+    return _flat("precision_score", y_true, y_pred, **options)
+
+
+def flat_recall_score(y_true: Iterable[Any], y_pred: Iterable[Any], **options: Any) -> Any:
+    """Return ``recall_score`` of scikit-learn over all tokens, with its options."""
+    return _flat("recall_score", y_true, y_pred, **options)
+
+
+def flat_f1_score(y_true: Iterable[Any], y_pred: Iterable[Any], **options: Any) -> Any:
+    """Return ``f1_score`` of scikit-learn over all tokens, with its options."""
+    return _flat("f1_score", y_true, y_pred, **options)
+
+
+def flat_fbeta_score(
+    y_true: Iterable[Any], y_pred: Iterable[Any], beta: float, **options: Any
+) -> Any:
+    """Return ``fbeta_score`` of scikit-learn over all tokens, with its options."""
+    return _flat("fbeta_score", y_true, y_pred, beta=beta, **options)
+
+
+def flat_classification_report(
+    y_true: Iterable[Any],
+    y_pred: Iterable[Any],
+    labels: Sequence[Any] | None = None,
+    **options: Any,
+) -> Any:
+    """Return ``classification_report`` of scikit-learn over all tokens, with its options."""
+    return _flat("classification_report", y_true, y_pred, labels=labels, **options)
+
+
+def sequence_accuracy_score(y_true: Iterable[Any], y_pred: Iterable[Any]) -> float:
+    """Return the fraction of sentences whose labels are all right; 0 without sentences.
+
+    Examples
+    --------
+    >>> sequence_accuracy_score([["A", "B"], ["A"]], [["A", "B"], ["B"]])
+    0.5
+    """
+    pairs = list(zip(y_true, y_pred, strict=True))
+    return sum(list(a) == list(b) for a, b in pairs) / len(pairs) if pairs else 0.0
+
+
+def _flat(name: str, *sides: Iterable[Any], **options: Any) -> Any:
+    from sklearn import metrics
+
+    return getattr(metrics, name)(*(list(chain.from_iterable(y)) for y in sides), **options)
 
 
 def _percent(part: int, whole: int) -> float:

@@ -48,6 +48,13 @@ Tensors = dict[str, Array]
 
 def write_file(path: str | os.PathLike[str], header: Header, tensors: Tensors) -> int:
     """Write a model file atomically and return its size in bytes."""
+    data = file_bytes(header, tensors)
+    _write_atomically(Path(path), data)
+    return len(data)
+
+
+def file_bytes(header: Header, tensors: Tensors) -> bytes:
+    """Return the bytes of a model file."""
     from laso import __version__
 
     arrays = {name: [t.dtype.str, len(t)] for name, t in tensors.items()}
@@ -58,15 +65,13 @@ def write_file(path: str | os.PathLike[str], header: Header, tensors: Tensors) -
         **header,
         "arrays": arrays,
     }
-    data = safetensors.numpy.save(
+    data: bytes = safetensors.numpy.save(
         {name: compress(tensor) for name, tensor in tensors.items()},
         {"laso": json.dumps(full, separators=(",", ":"), allow_nan=False)},
     )
     place = DIGEST.search(data)
     assert place is not None
-    data = data[: place.start(1)] + _digest(data) + data[place.end(1) :]
-    _write_atomically(Path(path), data)
-    return len(data)
+    return data[: place.start(1)] + _digest(data) + data[place.end(1) :]
 
 
 def read_file(path: str | os.PathLike[str], task: str | None = None) -> tuple[Header, Tensors]:
@@ -75,19 +80,23 @@ def read_file(path: str | os.PathLike[str], task: str | None = None) -> tuple[He
     A file for another task than ``task`` raises BadModel; None: any task.
     """
     with Path(path).open("rb") as file, as_bad_model(path):
-        data = _memory_map(file)
-        header, stored = _check_file(data)
-        if header["format"] != FORMAT:
-            newer = " (a later version of laso has made it)" if header["format"] > FORMAT else ""
-            raise BadModel(f"found format {header['format']!r}, expected {FORMAT}{newer}")
-        if task is not None and header["task"] != task:
-            raise BadModel(f"found a model for {header['task']!r}, expected {task!r}")
-        if set(stored) != set(header["arrays"]):
-            raise BadModel("its tensors are not those that its header names")
-        tensors = {}
-        for name, (dtype, size) in header["arrays"].items():
-            first, end = stored[name]
-            tensors[name] = decompress(data[first:end], dtype, size)
+        return read_bytes(_memory_map(file), task)
+
+
+def read_bytes(data: memoryview, task: str | None = None) -> tuple[Header, Tensors]:
+    """Check the bytes of a model file and return its header and tensors."""
+    header, stored = _check_file(data)
+    if header["format"] != FORMAT:
+        newer = " (a later version of laso has made it)" if header["format"] > FORMAT else ""
+        raise BadModel(f"found format {header['format']!r}, expected {FORMAT}{newer}")
+    if task is not None and header["task"] != task:
+        raise BadModel(f"found a model for {header['task']!r}, expected {task!r}")
+    if set(stored) != set(header["arrays"]):
+        raise BadModel("its tensors are not those that its header names")
+    tensors = {}
+    for name, (dtype, size) in header["arrays"].items():
+        first, end = stored[name]
+        tensors[name] = decompress(data[first:end], dtype, size)
     return header, tensors
 
 
@@ -239,6 +248,7 @@ def make_table(keys: Array, v: Array, *, u: Array | None = None, bits: int = 0) 
         np.full(0 if u is None else n, -1, np.int64),
         np.array([n, 1, 0, bits], np.int64),
         np.array([1.0, 0.0, 0.0, 0.0]),
+        v[:0].copy(),
     )
 
 
@@ -345,6 +355,8 @@ def pack_learning(training: Training) -> Tensors:
     matrices = {"v": table.v, "u": table.u}
     if training.squares is not None:
         matrices["squares"] = training.squares
+    if len(table.precisions):
+        matrices["precisions"] = table.precisions
     tensors = {
         "learning.keys": _delta_encode(keys),
         "learning.ints": table.ints.astype("<i8"),
@@ -370,18 +382,21 @@ def unpack_learning(
     clock = tensors["learning.clock"]
     if clock.shape != (1,):
         raise BadModel("the clock of its training is none")
-    squares = None
-    if "learning.squares.counts" in tensors:
-        squares = to_dense(tensors, len(keys), n_labels, "learning.squares.").astype(dtype)
-        if (squares < 0.0).any():
-            raise BadModel("found squares below zero")
-    for array in (v, u, reals, clock, *([] if squares is None else [squares])):
+    sums: dict[str, Array] = {}
+    for name in ("squares", "precisions"):
+        if f"learning.{name}.counts" in tensors:
+            sums[name] = to_dense(tensors, len(keys), n_labels, f"learning.{name}.").astype(dtype)
+            if (sums[name] < 0.0).any():
+                raise BadModel(f"found {name} below zero")
+    for array in (v, u, reals, clock, *sums.values()):
         check_finite(array)
     if ints[at.GENERATION] < 1 or ints[at.TICKS] < 0 or not 0 <= ints[at.BITS] < 63:
         raise BadModel("the counters of its training are out of range")
     ints[at.ROWS] = len(keys)
-    training.table = make_table(keys, v, u=u)._replace(ints=ints, reals=reals)
-    training.squares, training.clock = squares, float(clock[0])
+    precisions = sums.get("precisions", v[:0].copy())
+    table = make_table(keys, v, u=u)
+    training.table = table._replace(ints=ints, reals=reals, precisions=precisions)
+    training.squares, training.clock = sums.get("squares"), float(clock[0])
 
 
 # --------------------------------------------------------------------------- parameters

@@ -27,8 +27,9 @@ class Estimator:
                 continue
             given = inspect.signature(vars(above)["__init__"]).parameters.values()
             kinds = {each.kind for each in given}
+            first = not found
             for each in given:
-                own = each.kind is each.KEYWORD_ONLY or not found
+                own = each.kind is each.KEYWORD_ONLY or first
                 if own and each.name != "self" and each.kind is not each.VAR_KEYWORD:
                     found.setdefault(each.name, each)
             if inspect.Parameter.VAR_KEYWORD not in kinds:

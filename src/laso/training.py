@@ -244,7 +244,8 @@ def fit(  # type: ignore[misc]
     update : update rule, default=perceptron()
         How the weights change after an error.
     strategy : callable, default=restart
-        What happens after an error: ``restart``, ``early``, ``standard`` or ``max_violation``.
+        What happens after an error: ``restart``, ``early``, ``delayed``, ``standard`` or
+        ``max_violation``.
     epochs : int, default=10
         The largest number of passes over the data.
     seed : int or None, default=0

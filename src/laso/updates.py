@@ -2,8 +2,8 @@
 
 An update rule is a value (see ``laso.values``). ``rule.start()`` returns the first weight vector,
 and ``rule(w, x, sibs, nodes)`` is *update* of Figure 2. A weighting says which nodes enter Delta
-and with what weight. The likelihood updates are for the compiled engine, which computes their steps
-itself.
+and with what weight; ``rule.step(w, terms)`` takes the step that they ask for. The likelihood
+updates are for the compiled engine, which computes their steps itself.
 """
 
 from __future__ import annotations
@@ -111,7 +111,10 @@ class Perceptron(Value, name="perceptron"):
     def __call__(
         self, w: WeightVector, x: Any, sibs: Sequence[Node], nodes: Sequence[Node]
     ) -> WeightVector:
-        terms = self.weighting(sibs, nodes)
+        return self.step(w, self.weighting(sibs, nodes))
+
+    def step(self, w: WeightVector, terms: Sequence[Term], errors: int = 1) -> WeightVector:
+        """The new weights from the terms of Delta, which may be those of several errors."""
         w.add(w.combine(terms), severity(terms) if self.by_loss else 1.0)
         w.k += 1
         return w
@@ -190,7 +193,10 @@ class Alma(Value, name="alma"):
     def __call__(
         self, w: WeightVector, x: Any, sibs: Sequence[Node], nodes: Sequence[Node]
     ) -> WeightVector:
-        terms = self.weighting(sibs, nodes)
+        return self.step(w, self.weighting(sibs, nodes))
+
+    def step(self, w: WeightVector, terms: Sequence[Term], errors: int = 1) -> WeightVector:
+        """The new weights from the terms of Delta, which may be those of several errors."""
         delta = w.combine(terms)
         size = w.size(delta)
         if not self.normalize_always:
@@ -246,10 +252,13 @@ class PassiveAggressive(Value, name="passive_aggressive"):
     def __call__(
         self, w: WeightVector, x: Any, sibs: Sequence[Node], nodes: Sequence[Node]
     ) -> WeightVector:
-        terms = self.weighting(sibs, nodes)
+        return self.step(w, self.weighting(sibs, nodes))
+
+    def step(self, w: WeightVector, terms: Sequence[Term], errors: int = 1) -> WeightVector:
+        """The new weights from the terms of Delta; each of several errors adds the margin once."""
         delta = w.combine(terms)
         square = w.square(delta)
-        hinge = self.margin - w.dot(delta)
+        hinge = errors * self.margin - w.dot(delta)
         if square > 0.0 and hinge > TINY:
             rate = self.C * severity(terms) if self.by_loss else self.C
             w.add(delta, min(rate, hinge / square))

@@ -28,14 +28,14 @@ MAX_LENGTH = 1000  # characters of a text to parse
 MAX_DEPTH = 10  # calls inside calls
 
 CONSTANTS = (
-    *("restart", "early", "standard", "max_violation"),
+    *("restart", "early", "delayed", "standard", "max_violation"),
     *("uniform", "loss_proportional", "worst"),
     *("depth", "own_key", "own_signature"),
 )
 CONSTRUCTORS = (
     *("beam", "greedy", "exact", "bounded_best_first", "best_first", "a_star"),
     *("depth_first", "breadth_first", "hill_climbing", "closed_set", "only_good"),
-    *("perceptron", "alma", "passive_aggressive", "adagrad", "sgd", "lbfgs"),
+    *("perceptron", "alma", "passive_aggressive", "arow", "adagrad", "sgd", "lbfgs"),
     *("linear_kernel", "polynomial_kernel", "rbf_kernel"),
 )
 

@@ -119,6 +119,7 @@ class Linear:
         self._square = math.fsum(value * value for value in weights.values())
         self.k = k
         self.margin = 0.0
+        self.precisions: Vector = {}  # sums of squared entries of Delta, for arow()
 
     @property
     def weights(self) -> Vector:

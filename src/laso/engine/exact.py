@@ -21,7 +21,7 @@ from laso.engine.lattice import layout as la
 from laso.engine.lattice.layout import Ascent, Paths, Posteriors
 from laso.engine.layout import Array, Dataset, Options, WeightTable
 from laso.engine.likelihood import Callback, Climber, Score, climb, maximise
-from laso.engine.machine import Machine, longer, mapped, new_table, parts, sizes
+from laso.engine.machine import Machine, longer, mapped, new_table, parts, prepared, sizes
 from laso.engine.native import Kernels, compiled
 from laso.engine.options import options_for, own_key
 from laso.engine.passes import Plan, Training, train
@@ -349,6 +349,7 @@ class ExactMachine:
             Machine(self.problem, options).check(dataset, order, space.table, learning=True)
         done = wrong = 0
         while done < len(order):
+            space.table = prepared(space.table, options)
             n, *errors, status = self.kernels(
                 name,
                 dataset,

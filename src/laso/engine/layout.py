@@ -151,6 +151,7 @@ class WeightTable(NamedTuple):
     mark: Array  # int64 (rows,): first entry of a row in Delta, -1 for none
     ints: Array  # int64 (TableInt,)
     reals: Array  # float64 (TableReal,)
+    precisions: Array  # like v: the sums of squared entries of Delta, for arow(); else no rows
 
 
 class SlotColumn(IntEnum):
@@ -211,6 +212,7 @@ class Run(NamedTuple):
     compared: Array  # int64 (Side, some): the nodes that an update compares
     coefficients: Array  # float64, beside compared: the weight of each of these nodes in Delta
     scratch: Array  # int64 (ScratchRow, some)
+    losses: Array  # float64 (LossColumn,): the loss of the bad nodes in Delta
 
 
 class NodeColumn(IntEnum):
@@ -289,6 +291,13 @@ class ScratchRow(IntEnum):
     BLOCK_CODES = 2
 
 
+class LossColumn(IntEnum):
+    """The loss of the bad nodes in Delta, to be divided by their coefficients."""
+
+    TOTAL_LOSS = 0
+    TOTAL_MASS = 1
+
+
 class RunMeta(IntEnum):
     """The state of a search."""
 
@@ -312,6 +321,7 @@ class RunMeta(IntEnum):
     FAULT_VALUE = 17
     FAULT_LOW = 18  # the value should be at least this one
     FAULT_HIGH = 19  # and at most this one
+    ERRORS = 20  # the number of errors whose differences are in Delta
 
 
 PARENT, GROUP, LABEL, GOOD, DEPTH, KEY, GOAL, ORDER, PATHS = NodeColumn
@@ -325,6 +335,7 @@ STACK_BLOCK, NEXT_SUB_BLOCK = StackColumn
 DELTA_ROW, DELTA_LABEL, DELTA_NEXT = DeltaColumn
 SIBLINGS, CONTENDERS = Side
 FRONTIER, PATH, BLOCK_CODES = ScratchRow
+TOTAL_LOSS, TOTAL_MASS = LossColumn
 (
     NODES,
     ROUND_AT,
@@ -346,6 +357,7 @@ FRONTIER, PATH, BLOCK_CODES = ScratchRow
     FAULT_VALUE,
     FAULT_LOW,
     FAULT_HIGH,
+    ERRORS,
 ) = RunMeta
 LAST_FEATURES, NO_FEATURES = -1, -2  # values of STACK_TOP when the stack is empty
 
@@ -393,6 +405,7 @@ class UpdateKind(IntEnum):
     PERCEPTRON = 0
     ALMA = 1
     PASSIVE_AGGRESSIVE = 2
+    AROW = 3
 
 
 class Weighting(IntEnum):
@@ -408,13 +421,14 @@ class Strategy(IntEnum):
 
     RESTART = 0
     EARLY = 1
-    STANDARD = 2
-    MAX_VIOLATION = 3
-    EXPECTED = 4  # LaSO with an infinite beam
-    EXPECTED_GOLD = 5  # the same with weights for the features of good paths only
+    DELAYED = 2
+    STANDARD = 3
+    MAX_VIOLATION = 4
+    EXPECTED = 5  # LaSO with an infinite beam
+    EXPECTED_GOLD = 6  # the same with weights for the features of good paths only
 
 
 ROUNDS, RANKED = QueueKind
-PERCEPTRON, ALMA, PASSIVE_AGGRESSIVE = UpdateKind
+PERCEPTRON, ALMA, PASSIVE_AGGRESSIVE, AROW = UpdateKind
 UNIFORM, LOSS_PROPORTIONAL, WORST = Weighting
-RESTART, EARLY, STANDARD, MAX_VIOLATION, EXPECTED, EXPECTED_GOLD = Strategy
+RESTART, EARLY, DELAYED, STANDARD, MAX_VIOLATION, EXPECTED, EXPECTED_GOLD = Strategy

@@ -66,6 +66,7 @@ class Climber:
         self.adaptive = isinstance(rule, AdaGrad)
         self.first = rule.first if isinstance(rule, AdaGrad) else 1.0
         self.space: Space | None = None
+        self.total = 0.0  # the log-likelihood of this epoch's examples
 
     def new_run(self, dataset: Dataset, order: Array, table: WeightTable) -> Space:
         """Return working space with the state of past steps."""
@@ -86,6 +87,7 @@ class Climber:
         """Take a step for every batch of the given examples."""
         space.table = table
         logs = self.machine.likelihood(dataset, order, space, la.GRADIENT_STEP, self)
+        self.total += float(logs.sum())
         return space.table, space, int((logs < math.log(0.5)).sum())
 
     def settle(self) -> None:
@@ -107,6 +109,9 @@ class Climber:
         self.training.clock = float(space.clock[0])
         self.training.squares = space.squares[:rows] if self.adaptive else None
         _measure(table)
+        penalty = float(table.reals[at.SQUARE]) / (2.0 * self.rule.variance)
+        self.training.objective = (self.total - penalty) / max(1, self.examples)
+        self.total = 0.0
 
 
 def _forget_average(table: WeightTable) -> None:
@@ -156,6 +161,7 @@ def maximise(
             training.converged = rule.has_converged(point.slope, values, point.value)
             if values:
                 training.epoch += 1
+                training.error_rate, training.objective = objective.wrong, -point.value
                 value = None
                 if score is not None:
                     kept = plan.kept(objective.finished(best))

@@ -33,6 +33,7 @@ def new_table(
         mark=np.full(1 << 10, -1, np.int64),
         ints=np.zeros(len(at.TableInt), np.int64),
         reals=np.zeros(len(at.TableReal)),
+        precisions=np.zeros((0, n_labels), dtype),
     )
     table.ints[at.GENERATION], table.ints[at.BITS] = 1, hash_bits
     table.reals[at.SCALE], table.reals[at.MARGIN] = 1.0, margin
@@ -58,6 +59,13 @@ def grown_table(table: WeightTable, extra: int) -> WeightTable:
     return table._replace(slots=slots, v=v, u=u, mark=mark)
 
 
+def prepared(table: WeightTable, options: Options) -> WeightTable:
+    """Return the table with room for all that the update of the options needs."""
+    if options.update != at.AROW or len(table.precisions) == len(table.v):
+        return table
+    return table._replace(precisions=longer(table.precisions, len(table.v)))
+
+
 def used_slots(table: WeightTable) -> Array:
     """Return the slots of a table that hold a key."""
     used: Array = table.slots[table.slots[:, at.SLOT_ROW] != 0]
@@ -70,13 +78,14 @@ def without_empty_rows(table: WeightTable) -> WeightTable:
     An update makes a row for every feature it looks at, also where good and bad nodes cancel out.
     """
     rows = int(table.ints[at.ROWS])
-    used: Array = np.logical_or(table.v[:rows].any(axis=1), table.u[:rows].any(axis=1))
+    arrays = [table.v, table.u, *([table.precisions] if len(table.precisions) else [])]
+    used: Array = np.logical_or.reduce([array[:rows].any(axis=1) for array in arrays])
     numbers = np.cumsum(used)  # the new number of a row, plus 1
     kept = int(numbers[-1]) if rows else 0
     entries = used_slots(table)
     entries = entries[used[entries[:, at.SLOT_ROW] - 1]]
     entries[:, at.SLOT_ROW] = numbers[entries[:, at.SLOT_ROW] - 1]
-    for weights in (table.v, table.u):
+    for weights in arrays:
         weights[:kept] = weights[:rows][used]
         weights[kept:rows] = 0
     table.ints[at.ROWS] = kept
@@ -132,7 +141,8 @@ def _scoring(table: WeightTable, ticks: int) -> WeightTable:
             v[part] = table.reals[at.SCALE] * weights
     reals = np.zeros(len(at.TableReal))
     reals[at.SCALE] = 1.0
-    return table._replace(v=v, u=table.u[:0], mark=table.mark[:0], reals=reals)
+    none = table.precisions[:0]
+    return table._replace(v=v, u=table.u[:0], mark=table.mark[:0], reals=reals, precisions=none)
 
 
 def as_names(table: WeightTable) -> dict[tuple[int, int], float]:
@@ -209,6 +219,7 @@ def new_run(most: Array, table: WeightTable, *, width: int, factored: bool) -> R
         compared=np.zeros((len(at.Side), scratch), np.int64),
         coefficients=np.zeros((len(at.Side), scratch)),
         scratch=np.zeros((len(at.ScratchRow), scratch), np.int64),
+        losses=np.zeros(len(at.LossColumn)),
     )
     run.meta[at.PENDING] = -1
     return run
@@ -316,6 +327,7 @@ class Machine:
         self.check(dataset, order, table, learning=True)
         wrong = 0
         while len(order):
+            table = prepared(table, self.options)
             done, errors, status = self.learning_kernels(
                 "learn_many", dataset, order, table, run, self.options
             )

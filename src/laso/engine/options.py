@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from laso.arow import Arow
 from laso.engine import layout as at
 from laso.engine.layout import Options
 from laso.engine.problem import CompiledProblem
-from laso.learn import early, max_violation, restart, standard
+from laso.learn import delayed, early, max_violation, restart, standard
 from laso.queues import Beam, BoundedBestFirst, Exact, MakeQueue, depth, own_key
 from laso.training import Rule, Strategy
 from laso.updates import (
@@ -27,7 +28,7 @@ from laso.updates import (
 __all__ = ["is_exact", "options_for", "own_key"]
 
 WEIGHTINGS: list[Any] = [uniform, loss_proportional, worst]
-STRATEGIES: list[Any] = [restart, early, standard, max_violation]
+STRATEGIES: list[Any] = [restart, early, delayed, standard, max_violation]
 
 
 def options_for(
@@ -73,6 +74,13 @@ def options_for(
     if isinstance(update, PassiveAggressive):
         return options._replace(
             update=int(at.PASSIVE_AGGRESSIVE), c=float(update.C), margin=float(update.margin)
+        )
+    if isinstance(update, Arow):
+        return options._replace(
+            update=int(at.AROW),
+            alpha=float(update.variance),
+            c=float(update.gamma),
+            margin=float(update.margin),
         )
     if isinstance(update, Perceptron):
         return options._replace(margin=float(update.margin))

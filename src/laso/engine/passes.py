@@ -33,6 +33,8 @@ class Training:
     interrupted: bool = False
     squares: Array | None = None  # AdaGrad's sums of squared gradients
     clock: float = 0.0  # the sum of the rates of all steps, for adagrad() and sgd()
+    error_rate: float = 0.0  # of the last epoch: the fraction of the examples with an error
+    objective: float | None = None  # of the last epoch: log-likelihood with prior, per example
 
     def judge(self, kept: WeightTable, score: float) -> None:
         """Record the score of an epoch, and keep its weights if it is the best so far."""
@@ -131,6 +133,7 @@ def train(
                     stop()
                 training.epoch = epoch
                 training.converged = _updates(training) == before
+                training.error_rate = wrong / max(1, n)
                 settle()
                 if score is not None:
                     kept = plan.kept(training.table)

@@ -9,63 +9,170 @@ labels that follow each other; learning and labelling are exact.
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+import os
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, Self
 
+import numpy as np
+
+from laso.arow import arow
+from laso.data.table import Features
+from laso.engine.layout import Array
+from laso.estimators.crf_log import LinePerIteration, TrainingLog, TrainLogParser
+from laso.estimators.crf_parameters import (
+    LINE_SEARCHES,
+    PARAMETERS,
+    algorithm_named,
+    parameters_of,
+)
+from laso.estimators.crf_tagger import CRFTagger
+from laso.estimators.crf_training import LogWriter, Stopping, in_turn
 from laso.estimators.tagger import Tagger
+from laso.features.frequency import Frequencies, frequencies
+from laso.features.inputs import read_attributes, read_labels
 from laso.learn import standard
 from laso.metrics import accuracy
-from laso.params import check_parameters
+from laso.params import check_parameters, is_whole
 from laso.queues import exact
 from laso.tasks.base import Task
+from laso.tasks.tagging.attributes import AttributeTask
 from laso.training import Rule
 from laso.updates import lbfgs, passive_aggressive, perceptron, sgd
 
-ALGORITHMS = ("lbfgs", "l2sgd", "ap", "pa")
-ITERATIONS = {"lbfgs": 200, "l2sgd": 50, "ap": 20, "pa": 20}
+BY_FIELD = {each.field: each for each in PARAMETERS}
+CHOICES: dict[str, tuple[Any, ...]] = {"linesearch": LINE_SEARCHES, "pa_type": (0, 1, 2)}
+WITH_EFFECT: dict[str, tuple[Any, ...]] = {  # the only values that do what they say
+    "linesearch": ("MoreThuente",),
+    "max_linesearch": (20,),
+    "calibration_eta": (),
+    "calibration_rate": (),
+    "calibration_samples": (),
+    "calibration_candidates": (),
+    "calibration_max_trials": (),
+    "pa_type": (0, 1),
+    "error_sensitive": (False,),
+}
 
 
 class CRF(Tagger):
     """A conditional random field with the parameters and the calls of sklearn-crfsuite.
 
-    The score is token accuracy, as it is there. Whatever else ``Tagger`` has works too.
+    None stands for CRFsuite's default, which the descriptions name. A parameter that has no effect
+    is named by a ``UserWarning``. The score is token accuracy. Whatever else ``Tagger`` has works
+    too.
 
     Parameters
     ----------
-    algorithm : {"lbfgs", "l2sgd", "ap", "pa"}, default="lbfgs"
-        Likelihood by L-BFGS or by stochastic gradients, averaged perceptron, passive-aggressive.
-    all_possible_states, all_possible_transitions : bool, default=False
-        Also learn weights for features and labels that never occur together.
-    c1 : float, default=0.0
-        The L1 prior of lbfgs.
-    c2 : float, default=1.0
-        The L2 prior of lbfgs and l2sgd.
+    algorithm : {"lbfgs", "l2sgd", "ap", "pa", "arow"}, default=None
+        Likelihood by L-BFGS (the default) or by stochastic gradients, averaged perceptron,
+        passive-aggressive, adaptive regularization of weights.
+    min_freq : float, default=None
+        Leave out attributes that occur less often than this with every label; 0.
+    all_possible_states, all_possible_transitions : bool, default=None
+        For lbfgs: also learn weights for attributes and labels that never occur together, and for
+        labels that never follow each other; False. The other algorithms do so in any case.
+    c1, c2 : float, default=None
+        The coefficients of the L1 and L2 priors; 0 and 1. For lbfgs; l2sgd has c2.
     max_iterations : int, default=None
-        None: 200 for lbfgs, 50 for l2sgd, 20 for the others.
-    num_memories, epsilon : int, float, default=6, 1e-5
-        The memory and the stopping criterion of lbfgs.
-    period, delta : int, float, default=10, 1e-5
-        lbfgs also stops when the objective has improved by less than the fraction ``delta`` in
-        ``period`` iterations.
-    c : float, default=1.0
-        The aggressiveness of pa.
+        The largest number of iterations; unlimited for lbfgs, 1000 for l2sgd, 100 for the others.
+    num_memories : int, default=None
+        The number of steps that lbfgs remembers; 6.
+    epsilon : float, default=None
+        The stopping criterion: for lbfgs the size of the gradient, 1e-5; for the others but
+        l2sgd the fraction of sentences that need an update, 0.
+    period, delta : int, float, default=None
+        lbfgs and l2sgd stop when the log-likelihood improves by less than the fraction delta (1e-5,
+        1e-6) in a period (10) of iterations.
+    linesearch, max_linesearch : str, int, default=None
+        The line search of lbfgs, "MoreThuente", and the largest number of its trials, 20.
+    calibration_eta, calibration_rate : float, default=None
+        Without effect: the learning rate of l2sgd is not calibrated.
+    calibration_samples, calibration_candidates, calibration_max_trials : int, default=None
+        Without effect, too.
+    pa_type : {0, 1}, default=None
+        PA without slack variables, or PA-I, the default.
+    c : float, default=None
+        The aggressiveness of pa; 1.
+    error_sensitive : bool, default=None
+        Without effect: the margin of pa is 1 for any number of wrong labels.
+    averaging : bool, default=None
+        Average the weights of pa; True.
+    variance, gamma : float, default=None
+        The first variance of each weight of arow, and its trade-off of loss and change; 1.
+    verbose : bool, default=False
+        Print a line for each iteration.
+    model_filename : path, default=None
+        ``fit`` writes the model there. If the file exists, ``predict`` needs no ``fit``.
+    keep_tempfiles : bool, default=False
+        Without effect: there are no temporary files.
+    trainer_cls : type, default=None
+        A ``laso.crfsuite.Trainer``, whose methods receive the log.
     seed, threads : int, default=0, None
         As of ``SearchEstimator``.
+
+    Attributes
+    ----------
+    classes_ : list of str
+        The labels. This and the following attributes are None before ``fit``.
+    tagger_ : laso.crfsuite.Tagger
+        The model with the calls of python-crfsuite.
+    state_features_, transition_features_ : dict
+        The weights of (attribute, label), and of (label, label after it).
+    attributes_, num_attributes_ : list of str, int
+        The attributes that have weights, and their number.
+    size_ : int
+        The size of the model's file in bytes.
+    training_log_ : TrainLogParser
+        The log of the training; its ``iterations`` are dicts.
+
+    Examples
+    --------
+    >>> from laso import CRF
+    >>> X = [[{"w": "the"}, {"w": "cat", "len": 3}], [{"w": "a"}, {"w": "dog", "len": 3}]]
+    >>> crf = CRF("lbfgs", c2=0.1).fit(X, [["DET", "NOUN"], ["DET", "NOUN"]])
+    >>> crf.predict_single([{"w": "the"}, {"w": "dog"}])
+    ['DET', 'NOUN']
     """
+
+    unsaved: ClassVar[dict[str, Any]] = {
+        "verbose": False,
+        "model_filename": None,
+        "trainer_cls": None,
+    }
+    training_log_: TrainLogParser | Any = None
 
     def __init__(
         self,
-        *,
-        algorithm: str = "lbfgs",
-        all_possible_states: bool = False,
-        all_possible_transitions: bool = False,
-        c1: float = 0.0,
-        c2: float = 1.0,
+        algorithm: str | None = None,
+        min_freq: float | None = None,
+        all_possible_states: bool | None = None,
+        all_possible_transitions: bool | None = None,
+        c1: float | None = None,
+        c2: float | None = None,
         max_iterations: int | None = None,
-        num_memories: int = 6,
-        epsilon: float = 1e-5,
-        period: int = 10,
-        delta: float = 1e-5,
-        c: float = 1.0,
+        num_memories: int | None = None,
+        epsilon: float | None = None,
+        period: int | None = None,
+        delta: float | None = None,
+        linesearch: str | None = None,
+        max_linesearch: int | None = None,
+        calibration_eta: float | None = None,
+        calibration_rate: float | None = None,
+        calibration_samples: int | None = None,
+        calibration_candidates: int | None = None,
+        calibration_max_trials: int | None = None,
+        pa_type: int | None = None,
+        c: float | None = None,
+        error_sensitive: bool | None = None,
+        averaging: bool | None = None,
+        variance: float | None = None,
+        gamma: float | None = None,
+        verbose: bool = False,
+        model_filename: str | os.PathLike[str] | None = None,
+        keep_tempfiles: bool = False,
+        trainer_cls: Callable[..., TrainingLog] | None = None,
+        *,
         seed: int | None = 0,
         threads: int | None = None,
     ):
@@ -78,6 +185,7 @@ class CRF(Tagger):
             threads=threads,
         )
         self.algorithm = algorithm
+        self.min_freq = min_freq
         self.all_possible_states = all_possible_states
         self.all_possible_transitions = all_possible_transitions
         self.c1 = c1
@@ -87,48 +195,241 @@ class CRF(Tagger):
         self.epsilon = epsilon
         self.period = period
         self.delta = delta
+        self.linesearch = linesearch
+        self.max_linesearch = max_linesearch
+        self.calibration_eta = calibration_eta
+        self.calibration_rate = calibration_rate
+        self.calibration_samples = calibration_samples
+        self.calibration_candidates = calibration_candidates
+        self.calibration_max_trials = calibration_max_trials
+        self.pa_type = pa_type
         self.c = c
+        self.error_sensitive = error_sensitive
+        self.averaging = averaging
+        self.variance = variance
+        self.gamma = gamma
+        self.verbose = verbose
+        self.model_filename = model_filename
+        self.keep_tempfiles = keep_tempfiles
+        self.trainer_cls = trainer_cls
+
+    # ------------------------------------------------------------------ parameters
+
+    @property
+    def method(self) -> str:
+        """The short name of the algorithm."""
+        return algorithm_named("lbfgs" if self.algorithm is None else self.algorithm)
+
+    def parameter(self, name: str) -> Any:
+        """Return the value of a parameter: the one given, or CRFsuite's default."""
+        given, known = getattr(self, name), BY_FIELD[name]
+        return known.defaults.get(self.method) if given is None else known.cast(given)
+
+    def without_effect(self) -> list[str]:
+        """Return the names of the given parameters that have no effect."""
+        known = {each.field for each in parameters_of(self.method).values()}
+        given = {name: getattr(self, name) for name in BY_FIELD if getattr(self, name) is not None}
+        names = ["keep_tempfiles"] if self.keep_tempfiles else []
+        return names + [
+            name
+            for name, value in given.items()
+            if name not in known or value not in WITH_EFFECT.get(name, (value,))
+        ]
+
+    def validate(self) -> None:
+        """Raise ValueError if a parameter makes no sense."""
+        algorithm_named("lbfgs" if self.algorithm is None else self.algorithm)
+        check_parameters(self, (self._check(name) for name in BY_FIELD))
+        super().validate()
+
+    def _check(self, name: str) -> tuple[str, bool, str]:
+        """Return a parameter's name, whether its value makes sense, and what would."""
+        value, kind = getattr(self, name), BY_FIELD[name].cast
+        if name in CHOICES:
+            expected = ", ".join(map(repr, CHOICES[name]))
+            return name, value is None or value in CHOICES[name], f"None or one of {expected}"
+        if kind is int:
+            return name, value is None or is_whole(value, 1), "None or from 1 up"
+        if name in ("c", "variance", "gamma"):
+            return name, value is None or value > 0, "None or above 0"
+        return name, value is None or value >= 0, "None or from 0 up"
+
+    def make_task(self) -> Task:
+        """Return the task, without anything learned."""
+        return AttributeTask(features=self.features, start_features=self.start_features)
+
+    def update_rule(self, task: Task) -> Rule:
+        """Return the update rule of the algorithm."""
+        if self.method == "lbfgs":
+            return lbfgs(
+                variance=self._variance,
+                l1=self.parameter("c1"),
+                support=self._support("all_possible_states"),
+                transitions=self._support("all_possible_transitions"),
+                iterations=self.parameter("max_iterations"),
+                tolerance=self.parameter("epsilon"),
+                period=self.parameter("period"),
+                delta=self.parameter("delta"),
+                memory=self.parameter("num_memories"),
+            )
+        if self.method == "l2sgd":
+            return sgd(variance=self._variance)
+        if self.method == "ap":
+            return perceptron()
+        if self.method == "arow":
+            return arow(variance=self.parameter("variance"), gamma=self.parameter("gamma"))
+        return passive_aggressive(C=math.inf if self.pa_type == 0 else self.parameter("c"))
+
+    def averages(self) -> bool:
+        """Return whether the weights are averaged over all examples seen."""
+        return {"ap": True, "pa": bool(self.parameter("averaging"))}.get(self.method, False)
+
+    @property
+    def _variance(self) -> float:
+        c2 = self.parameter("c2")
+        return 1.0 / (2.0 * c2) if c2 else math.inf
+
+    def _support(self, name: str) -> str:
+        return "lattice" if self.parameter(name) else "pairs"
+
+    # ------------------------------------------------------------------ learning
 
     def fit(
-        self, X: Any, y: Any = None, X_dev: Any = None, y_dev: Any = None, **options: Any
+        self,
+        X: Any,
+        y: Any = None,
+        X_dev: Any = None,
+        y_dev: Any = None,
+        *,
+        log: TrainingLog | None = None,
+        **options: Any,
     ) -> Self:
-        """Learn from sentences; on those of ``X_dev`` and ``y_dev`` each iteration is scored."""
-        self.epochs = self._iterations
-        if X_dev is not None:
-            options["dev"] = (X_dev, y_dev)
-        return super().fit(X, y, **options)
+        """Learn from sentences and their labels.
+
+        Parameters
+        ----------
+        X, y : lists of sentences and of their labels
+        X_dev, y_dev : lists, default=None
+            Sentences that are labelled after each iteration; the log has their scores. They have no
+            influence on the weights, unlike ``dev`` of ``SearchEstimator.fit``.
+        log : TrainingLog, default=None
+            What receives the log; None: a ``trainer_cls``, or lines for each iteration.
+        **options
+            As of ``SearchEstimator.fit``.
+        """
+        if (X_dev is None) != (y_dev is None):
+            raise ValueError("X_dev and y_dev belong together: found only one of them")
+        self.validate()
+        unused = self.without_effect()
+        if unused:
+            values = ", ".join(f"{name}={getattr(self, name)!r}" for name in unused)
+            warnings.warn(f"no effect with algorithm={self.method!r}: {values}", stacklevel=2)
+        self.epochs = self.parameter("max_iterations")
+        log = self._new_log() if log is None else log
+        log.begin_log()
+        writer = LogWriter(self, log, None if X_dev is None else (X_dev, y_dev))
+        data, counts = self._frequent(read_attributes(X), y)
+        writer.begin(counts, len(data.lengths))
+        calls = [writer.after_epoch, Stopping(self).after_epoch, options.pop("after_epoch", None)]
+        super().fit(data, y, after_epoch=in_turn(filter(None, calls)), **options)
+        writer.end()
+        self.training_log_ = log.logparser
+        return self
+
+    def _frequent(self, data: Features, y: Any) -> tuple[Features, Frequencies]:
+        """Return the data without rare attributes, and the frequencies of the others."""
+        labels, least = read_labels(y, data.lengths), self.parameter("min_freq")
+        counts = frequencies(data, labels)
+        if not least:
+            return data, counts
+        data = counts.frequent(data, least)
+        return data, frequencies(data, labels)
+
+    def _new_log(self) -> TrainingLog:
+        if self.trainer_cls is None:
+            return LinePerIteration(verbose=self.verbose)
+        given = {each.name: getattr(self, each.field) for each in PARAMETERS}
+        given = {name: value for name, value in given.items() if value is not None}
+        return self.trainer_cls(algorithm=self.algorithm, params=given, verbose=self.verbose)
+
+    # ------------------------------------------------------------------ predicting
+
+    def require(self, learned: str) -> None:
+        """Raise NotFittedError before ``fit``, unless ``model_filename`` has a model."""
+        self._is_fitted()
+        super().require(learned)
+
+    def _is_fitted(self) -> bool:
+        """Return whether there is a model; before ``fit``, one of ``model_filename`` is loaded."""
+        path = self.model_filename
+        if not hasattr(self, "task_") and path is not None and os.path.exists(path):
+            loaded = type(self).load(path)
+            new = vars(loaded).keys() - vars(CRF()).keys()
+            vars(self).update({name: vars(loaded)[name] for name in new})
+        return hasattr(self, "weights_")
+
+    def predict(self, X: Any) -> Array:  # type: ignore[override]
+        """Return the labels of each sentence, as an array of objects like sklearn-crfsuite's.
+
+        It has one row for each sentence if all are equally long, else it is an array of lists.
+        """
+        return np.array(super().predict(X), dtype=object)
+
+    def predict_single(self, x: Any) -> list[str]:
+        """Return the labels of one sentence."""
+        labels: list[str] = super().predict([x])[0]
+        return labels
 
     def measure(self, gold: list[Any], predicted: list[Any]) -> float:
         """Return token accuracy, from 0 to 1."""
         return accuracy(gold, predicted) / 100
 
-    def validate(self) -> None:
-        """Raise ValueError if a parameter makes no sense."""
-        known = ("algorithm", self.algorithm in ALGORITHMS, f"one of {', '.join(ALGORITHMS)}")
-        check_parameters(
-            self, [known, ("c1", self.c1 >= 0, "at least 0"), ("c2", self.c2 >= 0, "at least 0")]
-        )
-        super().validate()
+    # ------------------------------------------------------------------ what was learned
 
     @property
-    def _iterations(self) -> int:
-        return self.max_iterations or ITERATIONS.get(self.algorithm, 1)
+    def classes_(self) -> list[str] | Any:
+        """The labels; None before ``fit``."""
+        return list(self._classes) if self._is_fitted() else None
 
-    def update_rule(self, task: Task) -> Rule:
-        """Return the update rule of the algorithm."""
-        variance = 1.0 / (2.0 * self.c2) if self.c2 else math.inf
-        if self.algorithm == "lbfgs":
-            return lbfgs(
-                variance=variance,
-                l1=self.c1,
-                support="lattice" if self.all_possible_states else "pairs",
-                transitions="lattice" if self.all_possible_transitions else "pairs",
-                iterations=self._iterations,
-                tolerance=self.epsilon,
-                period=self.period,
-                delta=self.delta,
-                memory=self.num_memories,
-            )
-        if self.algorithm == "l2sgd":
-            return sgd(variance=variance)
-        return perceptron() if self.algorithm == "ap" else passive_aggressive(C=self.c)
+    @classes_.setter
+    def classes_(self, labels: Iterable[str]) -> None:
+        self._classes = list(labels)
+
+    @property
+    def tagger_(self) -> CRFTagger | Any:
+        """The model with the calls of python-crfsuite; None before ``fit``."""
+        if not self._is_fitted():
+            return None
+        made: CRFTagger | None = vars(self).get("_tagger")
+        if made is None or not made.is_of(self):
+            self._tagger = made = CRFTagger(self)
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_tagger"}
+
+    @property
+    def size_(self) -> int | Any:  # type: ignore[override]
+        """The size of the model's file in bytes; None before ``fit``."""
+        return self.file_size() if self._is_fitted() else None
+
+    @property
+    def state_features_(self) -> dict[tuple[str, str], float] | Any:
+        """The weights of (attribute, label); None before ``fit``."""
+        return super().state_features_ if self._is_fitted() else None
+
+    @property
+    def transition_features_(self) -> dict[tuple[str, str], float] | Any:
+        """The weights of (label, label after it); None before ``fit``."""
+        return super().transition_features_ if self._is_fitted() else None
+
+    @property
+    def attributes_(self) -> list[str] | Any:
+        """The attributes that have weights; None before ``fit``."""
+        return super().attributes_ if self._is_fitted() else None
+
+    @property
+    def num_attributes_(self) -> int | Any:
+        """The number of attributes that have weights; None before ``fit``."""
+        names = self.attributes_
+        return None if names is None else len(names)

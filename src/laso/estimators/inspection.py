@@ -9,6 +9,7 @@ import numpy as np
 from laso.engine import layout as at
 from laso.engine.machine import all_of
 from laso.engine.reference import input_of
+from laso.estimators.learning import size_of
 from laso.estimators.serialization import described_parameters
 from laso.estimators.walk import Walk
 from laso.model_file import keys_and_rows
@@ -40,7 +41,7 @@ def inspected(model: Predictor, *, features: int = 10, data: Any = None) -> dict
             "for": [[texts[i], float(v[i, column])] for i in top],
             "against": [[texts[i], float(v[i, column])] for i in low],
         }
-    size, (learned, _) = model.size_, model.task_.pack(None)
+    size, (learned, _) = size_of(table), model.task_.pack(None)
     columns = learned.get("columns", [])
     return {
         "task": model.task_.name,

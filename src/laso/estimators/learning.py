@@ -25,13 +25,14 @@ from laso.features.encoder import take_inputs
 from laso.model_file import compact_table
 from laso.tasks.base import Task
 from laso.training import Progress
-from laso.updates import Lbfgs, Likelihood
+from laso.updates import Lbfgs
 
 if TYPE_CHECKING:
     from laso.estimators.prediction import Predictor
     from laso.estimators.search import SearchEstimator
 
 Model = TypeVar("Model", bound="SearchEstimator")
+AfterEpoch = Callable[[Training, WeightTable], None]
 
 
 @dataclass
@@ -207,22 +208,22 @@ def train(
     epochs: int,
     progress: Callable[[Progress], None] | None,
     checkpoint: Checkpoint | None = None,
+    after_epoch: AfterEpoch | None = None,
 ) -> Model:
     """Learn until ``epochs`` in all; the weights of the best epoch are the model's."""
     training = resumable(model)
     training.interrupted = False
     dataset = examples.train
     engine = model.engine(dataset)
-    average = model.average
-    if average is None:
-        average = not isinstance(model.update_rule(model.task_), Likelihood)
 
     def score(table: WeightTable) -> float:
         assert examples.held_out is not None
         predicted = model.decode(examples.inputs, examples.held_out, table)
         return model.task_.score(examples.gold, predicted)
 
-    def save(training: Training) -> None:
+    def after(training: Training) -> None:
+        if after_epoch is not None:
+            after_epoch(training, plan.kept(training.table))
         if checkpoint is not None and checkpoint.is_due():
             best = plan.kept(training.table) if training.best is None else training.best
             model.weights_ = compact_table(best)
@@ -234,8 +235,8 @@ def train(
         epochs=epochs,
         seed=model.seed,
         patience=model.patience,
-        average=average,
-        after=None if checkpoint is None else save,
+        average=model.averages(),
+        after=None if checkpoint is None and after_epoch is None else after,
     )
     scored = score if examples.held_out is not None else None
     if model.class_weight_ is not None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from copy import copy, deepcopy
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from laso.calibration import Reliability
 from laso.data.table import locating
 from laso.engine.choose import engine_for
 from laso.engine.exact import ExactMachine
-from laso.engine.layout import Array, Dataset, WeightTable
+from laso.engine.layout import Dataset, WeightTable
 from laso.engine.machine import Machine, all_of, default_threads
 from laso.engine.passes import Training
 from laso.engine.problem import CompiledProblem
@@ -22,7 +22,7 @@ from laso.estimators import confidence, learning, nbest, serialization
 from laso.estimators.class_weights import ClassWeight
 from laso.estimators.confidence import Confidence
 from laso.estimators.tables import with_bias
-from laso.model_file import write_file
+from laso.model_file import file_bytes, write_file
 from laso.params import Estimator
 from laso.queues import MakeQueue, beam
 from laso.tasks.base import Task
@@ -44,8 +44,11 @@ class Predictor(Estimator):
     threads: int | None
     dtype: str
 
+    unsaved: ClassVar[dict[str, Any]] = {}
+    """What files have in place of parameters that belong to a run and not to its model."""
+
     task_: Task
-    classes_: Array
+    classes_: Any
     weights_: WeightTable
     training_: Training | None
     class_weight_: dict[str, float] | None
@@ -257,6 +260,11 @@ class Predictor(Estimator):
         """
         self.require("weights_")
         return write_file(path, *serialization.packed_model(self, precision, training))
+
+    def file_size(self) -> int:
+        """Return the size of the model's file in bytes."""
+        self.require("weights_")
+        return len(file_bytes(*serialization.packed_model(self, None, training=False)))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, task: Task | None = None) -> Self:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Self, TypedDict
+from typing import Any, ClassVar, Self, TypedDict
 
 from laso.data.table import locating
 from laso.engine.layout import Dataset
@@ -13,25 +13,25 @@ from laso.engine.options import is_exact
 from laso.errors import InputError
 from laso.estimators import learning
 from laso.estimators.class_weights import ClassWeight, check_siblings, is_class_weight
-from laso.estimators.learning import Checkpoint, Examples
+from laso.estimators.learning import AfterEpoch, Checkpoint, Examples
 from laso.estimators.prediction import Predictor
 from laso.estimators.streaming import Source, stored
-from laso.learn import early, restart
+from laso.learn import delayed, early, restart
 from laso.params import check_parameters, is_whole
 from laso.queues import MakeQueue
 from laso.tasks.base import Task
 from laso.training import Progress, Rule, Strategy
+from laso.updates import Likelihood
 
 Report = Callable[[Progress], None]
 
 
-class SearchParameters(TypedDict, total=False):
-    """The parameters that all estimators have; ``SearchEstimator`` documents them."""
+class CommonParameters(TypedDict, total=False):
+    """The parameters with one default in all estimators; ``SearchEstimator`` documents them."""
 
     queue: int | MakeQueue | None
     update: Rule | None
     strategy: Strategy
-    epochs: int
     seed: int | None
     held_out: float | None
     patience: int | None
@@ -40,6 +40,12 @@ class SearchParameters(TypedDict, total=False):
     hash_bits: int
     threads: int | None
     dtype: str
+
+
+class SearchParameters(CommonParameters, total=False):
+    """All parameters of ``SearchEstimator`` but its task."""
+
+    epochs: int
 
 
 class SearchEstimator(Predictor):
@@ -53,10 +59,10 @@ class SearchEstimator(Predictor):
         The width of a beam, or beam(5), bounded_best_first(5), exact() ...; None: the task's
         default.
     update : update rule, default=None
-        perceptron(), alma(), passive_aggressive(); with exact() also adagrad(), sgd() and lbfgs(),
-        which train a conditional random field. None: the task's default.
+        perceptron(), alma(), passive_aggressive(), arow(); with exact() also adagrad(), sgd() and
+        lbfgs(), which train a conditional random field. None: the task's default.
     strategy : strategy, default=restart
-        What happens after an error: restart, early, standard or max_violation.
+        What happens after an error: restart, early, delayed, standard or max_violation.
     epochs : int, default=10
         The largest number of passes over the data.
     seed : int, default=0
@@ -92,6 +98,8 @@ class SearchEstimator(Predictor):
     metadata_ : dict
         What else is known of the model: the temperature of ``calibrate``, the data's file names.
     """
+
+    unsaved: ClassVar[dict[str, Any]] = {"task": None}  # a file never names code to import
 
     def __init__(
         self,
@@ -162,6 +170,12 @@ class SearchEstimator(Predictor):
 
     # ------------------------------------------------------------------ learning
 
+    def averages(self) -> bool:
+        """Return whether the weights are averaged over all examples seen."""
+        if self.average is None:
+            return not isinstance(self.update_rule(self.task_), Likelihood)
+        return self.average
+
     def fit(
         self,
         X: Any,
@@ -170,6 +184,7 @@ class SearchEstimator(Predictor):
         dev: Any = None,
         progress: Report | None = None,
         checkpoint: Checkpoint | None = None,
+        after_epoch: AfterEpoch | None = None,
     ) -> Self:
         """Learn from inputs and outputs.
 
@@ -186,6 +201,9 @@ class SearchEstimator(Predictor):
             It is called with a ``Progress`` after every few examples.
         checkpoint : Checkpoint, default=None
             Where the run is saved meanwhile.
+        after_epoch : callable, default=None
+            It is called after each epoch with the state of the training and the weights that would
+            be kept. It ends the training by setting ``converged`` of the state.
 
         Returns
         -------
@@ -207,7 +225,8 @@ class SearchEstimator(Predictor):
             del inputs, outputs
             self.fingerprint_ = examples.fingerprint
         with clock("train"):
-            learning.train(self, examples, learning.most_epochs(self), progress, checkpoint)
+            epochs = learning.most_epochs(self)
+            learning.train(self, examples, epochs, progress, checkpoint, after_epoch)
         self.seconds_ = clock.seconds
         return self
 
@@ -306,7 +325,9 @@ class SearchEstimator(Predictor):
     def encode_gold(self, inputs: Any, outputs: Any) -> Dataset:
         """Return examples as arrays to learn from."""
         task = self.task_
-        makes_siblings = self.strategy in (restart, early) and not is_exact(self.search_queue(task))
+        makes_siblings = self.strategy in (restart, early, delayed) and not is_exact(
+            self.search_queue(task)
+        )
         with locating(inputs):
             ambiguity = task.ambiguity(inputs, outputs) if makes_siblings else None
             if ambiguity is not None:

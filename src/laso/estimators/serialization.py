@@ -80,13 +80,18 @@ def estimator_name(model: Predictor) -> str:
 
 
 def described_parameters(model: Predictor) -> dict[str, Any]:
-    """The parameters as JSON; of a task of the user's own only its parameters."""
-    parameters = model.get_params(deep=False)
+    """The parameters as JSON; those that belong to a run and not to its model are left out."""
+    given = model.get_params(deep=False)
+    parameters = {name: model.unsaved.get(name, value) for name, value in given.items()}
     if "dtype" in parameters:
         parameters["dtype"] = str(model.dtype)
-    if "task" in parameters:
-        parameters["task"] = None
     return {name: model_file.parameter_to_json(value) for name, value in parameters.items()}
+
+
+def from_bytes(data: bytes) -> SearchEstimator:
+    """The model of the bytes of a file."""
+    with model_file.as_bad_model("the model in memory"):
+        return restored_model(*model_file.read_bytes(memoryview(data)), None)
 
 
 def load(path: str | os.PathLike[str], task: Task | None = None) -> SearchEstimator:

@@ -14,7 +14,8 @@ from laso.model_file import keys_and_rows, make_table
 
 def wider(table: WeightTable, places: Sequence[int], n: int) -> WeightTable:
     """The table with n labels, of which the old ones are in these places."""
-    return table._replace(v=moved(table.v, places, n), u=moved(table.u, places, n))
+    arrays = {"v": table.v, "u": table.u, "precisions": table.precisions}
+    return table._replace(**{name: moved(array, places, n) for name, array in arrays.items()})
 
 
 def moved(weights: Array, places: Sequence[int], n: int) -> Array:

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from laso.engine.machine import all_of
-from laso.estimators.search import SearchEstimator, SearchParameters
+from laso.estimators.search import CommonParameters, SearchEstimator
 from laso.features.templates import LABEL, Template
 from laso.model_file import keys_and_rows
 from laso.tasks.base import Task
@@ -33,8 +33,10 @@ class Tagger(SearchEstimator):
     start_features : bool, default=True
         Whether templates with label[-1] have a feature at the first token too, where there is no
         label before; CRFsuite has none.
+    epochs : int, default=30
+        The largest number of passes over the data.
     **search
-        The parameters of ``SearchEstimator``: queue, update, strategy, epochs, seed, held_out,
+        The other parameters of ``SearchEstimator``: queue, update, strategy, seed, held_out,
         patience, average, class_weight, hash_bits, threads, dtype.
 
     Examples
@@ -55,9 +57,10 @@ class Tagger(SearchEstimator):
         columns: Sequence[str] | None = None,
         constraints: str | FollowTable | None = None,
         start_features: bool = True,
-        **search: Unpack[SearchParameters],
+        epochs: int = 30,
+        **search: Unpack[CommonParameters],
     ) -> None:
-        super().__init__(**search)
+        super().__init__(epochs=epochs, **search)
         self.features = features
         self.columns = columns
         self.constraints = constraints
@@ -102,22 +105,24 @@ class Tagger(SearchEstimator):
     @property
     def state_features_(self) -> dict[tuple[str, str], float]:
         """The weights of (feature, label), for features that do not look at labels."""
+        attributes = self.task_.encoder_.attributes
         return {
             (name, label): weight
-            for name, label, weight in self._named_weights()
-            if not name.startswith(f"{LABEL}[")
+            for key, name, label, weight in self._named_weights()
+            if key in attributes or not name.startswith(f"{LABEL}[")
         }
 
     @property
     def transition_features_(self) -> dict[tuple[str, str], float]:
         """The weights of (label, label after it)."""
+        before = self.task_.transition_keys()
         return {
-            (name.removeprefix(f"{LABEL}[-1]="), label): weight
-            for name, label, weight in self._named_weights()
-            if name.startswith(f"{LABEL}[-1]=") and " | " not in name and "(none)" not in name
+            (before[key], label): weight
+            for key, _, label, weight in self._named_weights()
+            if key in before
         }
 
-    def _named_weights(self) -> Iterator[tuple[str, str, float]]:
+    def _named_weights(self) -> Iterator[tuple[int, str, str, float]]:
         self.require("weights_")
         keys, rows = keys_and_rows(self.weights_)
         names = self.task_.feature_names(keys)
@@ -125,4 +130,4 @@ class Tagger(SearchEstimator):
             if key in names:
                 for label in np.flatnonzero(self.weights_.v[row]).tolist():
                     weight = float(self.weights_.v[row, label])
-                    yield names[key], self.task_.classes[label], weight
+                    yield key, names[key], self.task_.classes[label], weight

@@ -7,14 +7,18 @@ A sentence is a list of tokens, and a token is one of
     a dict, or a list or set of strings  a feature list, in the formats of python-crfsuite
     a row of a matrix                    the sentence is a 2-D array or a SciPy sparse matrix
 
+``read_attributes`` reads feature lists only, in all formats of python-crfsuite: a tuple is then a
+list of features, too.
+
 No Python code runs per token: look-ups run in ``map``, everything else in NumPy.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
+from functools import partial
 from itertools import chain, repeat
 from numbers import Real
 from typing import Any
@@ -73,17 +77,7 @@ def read_input(X: Any) -> Data:
     first = next((s for i, s in enumerate(sentences, start=1) if _length(s, i)), None)
     if _is_matrix(first):
         return _from_matrices(sentences)
-    if str in map(type, sentences):
-        i = next(i for i, s in enumerate(sentences) if isinstance(s, str))
-        raise _no_sentence(sentences[i], i + 1)
-    sentences = [s.tolist() if isinstance(s, np.ndarray) else s for s in sentences]
-    try:
-        lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
-    except TypeError:
-        for i, sentence in enumerate(sentences, start=1):
-            _length(sentence, i)
-        raise
-    tokens = list(chain.from_iterable(sentences))
+    tokens, lengths = _tokens(sentences)
     kind = _kind_of(tokens, lengths)
     if kind is str:
         return Columns(lengths, [tokens])
@@ -94,6 +88,70 @@ def read_input(X: Any) -> Data:
     if kind is list:
         return _from_lists(tokens, lengths)
     return Columns(lengths, [])
+
+
+def read_attributes(X: Any) -> Features:
+    """Convert sentences of feature lists, as python-crfsuite takes them.
+
+    A token is a dict, or any other iterable of feature names; a sentence may be any iterable of
+    tokens. The names and string values may be bytes.
+    """
+    if isinstance(X, Features):
+        return X
+    if isinstance(X, (str, os.PathLike, Columns)):
+        raise BadData(f"found {quoted(X)} for X, expected sentences whose tokens are feature lists")
+    sentences = [list(s) if isinstance(s, Iterator) else s for s in _listed(X)]
+    first = next((s for i, s in enumerate(sentences, start=1) if _length(s, i)), None)
+    if _is_matrix(first):
+        return _from_matrices(sentences)
+    tokens, lengths = _tokens(sentences)
+    kinds = set(map(type, tokens))
+    wrong = {kind for kind in kinds if issubclass(kind, (str, bytes)) or not _iterates(kind)}
+    if wrong:
+        i = next(i for i, token in enumerate(tokens) if type(token) in wrong)
+        raise BadData(
+            f"found the token {quoted(tokens[i])}, expected a dict or a list of features",
+            **position(lengths, i),
+        )
+    if kinds <= {dict}:
+        return _from_dicts(tokens, lengths)
+    if any(issubclass(kind, Mapping) for kind in kinds):
+        return _from_nested(tokens, lengths)
+    return _from_lists([list(map(_as_text, token)) for token in tokens], lengths)
+
+
+def token_features(token: Any) -> dict[str, float]:
+    """Return the features of one token as ``read_attributes`` reads them; zeros are kept."""
+    if isinstance(token, (str, bytes)) or not _iterates(type(token)):
+        raise BadData(f"found the token {quoted(token)}, expected a dict or a list of features")
+    features: dict[str, float] = {}
+    for name, value in _nested(token, "", dict):
+        features[name] = features.get(name, 0.0) + value
+    return features
+
+
+def _iterates(kind: type) -> bool:
+    return hasattr(kind, "__iter__")
+
+
+def _as_text(name: Any) -> Any:
+    """Return the text of bytes, and anything else as it is."""
+    return name.decode("utf-8", "surrogateescape") if isinstance(name, bytes) else name
+
+
+def _tokens(sentences: list[Any]) -> tuple[list[Any], Array]:
+    """Return all tokens, and the length of each sentence."""
+    if {str, bytes} & set(map(type, sentences)):
+        i = next(i for i, s in enumerate(sentences) if isinstance(s, (str, bytes)))
+        raise _no_sentence(sentences[i], i + 1)
+    sentences = [s.tolist() if isinstance(s, np.ndarray) else s for s in sentences]
+    try:
+        lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
+    except TypeError:
+        for i, sentence in enumerate(sentences, start=1):
+            _length(sentence, i)
+        raise
+    return list(chain.from_iterable(sentences)), lengths
 
 
 def _listed(X: Any) -> list[Any]:
@@ -199,6 +257,7 @@ def _from_dicts(tokens: list[dict[str, Any]], lengths: Array) -> Features:
 
 def _one_feature(name: Any, value: Any) -> tuple[str, float] | None:
     """Return the feature of a pair and its value; None if the value is nested or invalid."""
+    name, value = _as_text(name), _as_text(value)
     if not isinstance(name, str):
         return None
     if isinstance(value, str):
@@ -209,14 +268,14 @@ def _one_feature(name: Any, value: Any) -> tuple[str, float] | None:
     return None
 
 
-def _from_nested(tokens: list[dict[str, Any]], lengths: Array) -> Features:
+def _from_nested(tokens: list[Any], lengths: Array) -> Features:
     """Convert one feature at a time: nested values are allowed, and errors have positions."""
     names: list[str] = []
     reals: list[float] = []
     counts = []
     for i, token in enumerate(tokens):
         before = len(names)
-        for name, real in _nested(token, "", lengths, i):
+        for name, real in _nested(token, "", partial(position, lengths, i)):
             names.append(name)
             reals.append(real)
         counts.append(len(names) - before)
@@ -225,27 +284,25 @@ def _from_nested(tokens: list[dict[str, Any]], lengths: Array) -> Features:
     return replace(data, names=list(dict.fromkeys(names)))
 
 
-def _nested(value: Any, prefix: str, lengths: Array, i: int) -> Iterable[tuple[str, float]]:
+def _nested(value: Any, prefix: str, where: Callable[[], Any]) -> Iterable[tuple[str, float]]:
+    """Yield the features of a token, or of a nested value; ``where`` returns its position."""
     if isinstance(value, Mapping):
         items: Iterable[tuple[Any, Any]] = value.items()
     else:
         items = ((name, True) for name in value)
-    for name, inner in items:
+    for given, inner in items:
+        name = _as_text(given)
         if not isinstance(name, str):
-            raise BadData(
-                f"found the feature name {quoted(name)}, expected a string",
-                **position(lengths, i),
-            )
-        if isinstance(inner, (Mapping, list, tuple, set, frozenset)):
-            yield from _nested(inner, f"{prefix}{name}:", lengths, i)
+            raise BadData(f"found the feature name {quoted(name)}, expected a string", **where())
+        if isinstance(inner, (Mapping, list, tuple, Set)):
+            yield from _nested(inner, f"{prefix}{name}:", where)
             continue
         feature = _one_feature(prefix + name, inner)
         if feature is None:
             what = f"found {quoted(inner)} for the feature {quoted(prefix + name)}, expected"
-            where = position(lengths, i)
             if isinstance(inner, Real):
-                raise BadFeature(f"{what} a finite number", **where)
-            raise BadData(f"{what} a string, bool or number, or a list or dict of them", **where)
+                raise BadFeature(f"{what} a finite number", **where())
+            raise BadData(f"{what} a string, bool or number, or a list or dict of them", **where())
         yield feature
 
 

@@ -29,6 +29,7 @@ from laso.tasks.feature_names import Namer
 from laso.updates import perceptron, worst
 
 USUAL_NAMES = ("w", "pos")
+WIDE_MARGIN = perceptron(weighting=worst, margin=20.0)  # chosen by python -m benchmarks defaults
 WITH_MARGIN = perceptron(weighting=worst, margin=1.0)  # the default update of several tasks
 
 
@@ -85,7 +86,7 @@ class SequenceTask(Task):
 
     def read(self, X: Any, y: Any) -> tuple[Data, Any]:
         """Return sentences and labels; without ``y`` the labels are the last column."""
-        data = read_input(X)
+        data = self.read_data(X)
         if not data.lengths.sum():
             raise BadData("found no token to learn from, expected at least one")
         if y is not None:
@@ -96,7 +97,11 @@ class SequenceTask(Task):
 
     def read_inputs(self, X: Any) -> Data:
         """Return sentences without their column of labels, if they have one."""
-        return self._unlabelled(read_input(X))
+        return self._unlabelled(self.read_data(X))
+
+    def read_data(self, X: Any) -> Data:
+        """Return what the user passed as columns or feature lists."""
+        return read_input(X)
 
     def _unlabelled(self, data: Data) -> Data:
         encoder = getattr(self, "encoder_", None)
@@ -246,9 +251,16 @@ class SequenceTask(Task):
         names = [str(template) for template in self.encoder_.templates]
         if BIAS in names:
             return [int(string_keys([BIAS])[0])]
-        before = f"{LABEL}[-1]"  # every step has it, even the first
-        root, n = int(string_keys([before])[0]), len(self.encoder_.labels)
-        return [mix(root, label) for label in range(-1, n)] if before in names else []
+        if f"{LABEL}[-1]" not in names:
+            return []
+        return [self._key_after(-1), *self.transition_keys()]  # every step has one of these
+
+    def transition_keys(self) -> dict[int, str]:
+        """Return the keys of the feature ``label[-1]``, with the label that each stands for."""
+        return {self._key_after(i): label for i, label in enumerate(self.encoder_.labels)}
+
+    def _key_after(self, label: int) -> int:
+        return mix(int(string_keys([f"{LABEL}[-1]"])[0]), label)
 
     # ------------------------------------------------------------------ files
 

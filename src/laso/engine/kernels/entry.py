@@ -4,9 +4,10 @@
 
 from __future__ import annotations
 
-from laso.engine.kernels.figures import learn_full, learn_one, search_one
+from laso.engine.kernels.figures import forget_example, learn_full, learn_one, search_one
 from laso.engine.kernels.placeholders import FULL, limits
 from laso.engine.layout import (
+    DELAYED,
     DEPTH,
     DEQUEUED,
     DONE,
@@ -65,6 +66,8 @@ def learn_many(dataset, order, table, run, options):
         else:
             status = learn_one(x, y, table, run, options)
         if status != DONE:
+            if options.strategy == DELAYED:
+                forget_example(table, run)
             return n, wrong, status
         table.reals[SCALES] += table.reals[SCALE]
         table.ints[TICKS] += 1

@@ -21,15 +21,17 @@ from laso.engine.kernels.agenda import (
 )
 from laso.engine.kernels.placeholders import allowed, is_good, key, loss
 from laso.engine.kernels.scoring import checked_labels, note_fault, step_score
-from laso.engine.kernels.updates import update
+from laso.engine.kernels.updates import begin_delta, clear_marks, take_step, update
 from laso.engine.layout import (
     BAD_KEY,
     BEST,
     BEST_GOOD,
     CONTENDERS,
+    DELAYED,
     DEPTH,
     DONE,
     EARLY,
+    ERRORS,
     FAILED,
     FAULT,
     FIRST,
@@ -96,10 +98,11 @@ def learn_one(x, y, table, run, options):
     """Figure 2: search, and update whenever no node is good or a bad goal is dequeued.
 
     Where arrays must grow it stops before it changes anything, with the node in PENDING, and
-    continues from there when it is called again.
+    continues from there when it is called again; see ``forget_example`` for delayed updates.
     """
     if run.meta[PENDING] < 0:
         run.meta[ORACLE] = WITH_GOLD
+        begin_delta(run)
         start(x, table, run, options)
     while size(run) > 0 or run.meta[PENDING] >= 0:
         if run.meta[PENDING] < 0:
@@ -129,6 +132,8 @@ def learn_one(x, y, table, run, options):
         else:
             if goal:
                 run.meta[PENDING] = -1
+                if options.strategy == DELAYED and run.meta[ERRORS] > 0:
+                    take_step(table, run, options)
                 return DONE
             if run.meta[NODES] + max_successors(x, run, node) > run.ints.shape[0]:
                 return MORE_NODES
@@ -137,6 +142,16 @@ def learn_one(x, y, table, run, options):
                 return status
             run.meta[PENDING] = -1
     return UNREACHABLE
+
+
+def forget_example(table, run):
+    """Let the next call of ``learn_one`` start again, after a delayed update could not go on.
+
+    The weights are as they were before the example.
+    """
+    clear_marks(table.mark, run)
+    begin_delta(run)
+    run.meta[PENDING] = -1
 
 
 def max_successors(x, run, node):

@@ -22,13 +22,16 @@ from laso.engine.kernels.scoring import (
 )
 from laso.engine.layout import (
     ALMA,
+    AROW,
     BLOCK_CODES,
     CONTENDERS,
+    DELAYED,
     DELTA_LABEL,
     DELTA_NEXT,
     DELTA_ROW,
     DONE,
     ENTRIES,
+    ERRORS,
     FAULT,
     GENERATION,
     GOOD,
@@ -51,6 +54,8 @@ from laso.engine.layout import (
     SCORE,
     SIBLINGS,
     SQUARE,
+    TOTAL_LOSS,
+    TOTAL_MASS,
     VERSION,
     WORST,
 )
@@ -232,8 +237,14 @@ def add_features(table, run, n, label, mass):
         add_entry(mark, run, run.rows[f], label, mass * value)
 
 
+def begin_delta(run):
+    """Empty Delta."""
+    run.meta[ENTRIES] = run.meta[ERRORS] = 0
+    run.losses[TOTAL_LOSS] = run.losses[TOTAL_MASS] = 0.0
+
+
 def gather_delta(x, table, run, options, n_siblings, n_contenders):
-    """Delta = the weighted sum of Phi over the nodes; steps that all of them share cancel."""
+    """Delta += the weighted sum of Phi over the nodes; steps that all of them share cancel."""
     weigh_nodes(run, options, n_siblings, n_contenders)
     spread(run, SIBLINGS, n_siblings, False)
     spread(run, CONTENDERS, n_contenders, False)
@@ -245,7 +256,7 @@ def gather_delta(x, table, run, options, n_siblings, n_contenders):
         return MORE_SCRATCH
     if not find_blocks(x, run, n_steps, terms == 2):
         return MORE_SCRATCH
-    run.meta[ENTRIES] = k = 0
+    k = 0
     for i in range(n_steps):
         node = run.scratch[PATH, i]
         label, mass = run.ints[node, LABEL], run.reals[node, MASS]
@@ -264,7 +275,18 @@ def gather_delta(x, table, run, options, n_siblings, n_contenders):
                 n = next_features(x, state, its_group, table, run)
             j, k = j + 1, k + 1
             its_group = factor_group(x, state, group, j, run)
+    run.meta[ERRORS] += 1
+    add_losses(run, n_contenders)
     return DONE
+
+
+def add_losses(run, n_contenders):
+    """Add the losses of the bad nodes to the totals."""
+    nodes, coefficients = run.compared[CONTENDERS], run.coefficients[CONTENDERS]
+    for i in range(n_contenders):
+        if not run.ints[nodes[i], GOOD]:
+            run.losses[TOTAL_LOSS] += run.reals[nodes[i], LOSS] * coefficients[i]
+            run.losses[TOTAL_MASS] += coefficients[i]
 
 
 # --------------------------------------------------------------------------- the weights
@@ -281,6 +303,21 @@ def add_delta(table, run, step, dot, square):
         u[delta[e, DELTA_ROW], delta[e, DELTA_LABEL]] += scales * dv
 
 
+def add_confident(table, run, options, hinge, rate):
+    """AROW: w <- w + hinge / (gamma + Delta Sigma Delta) * Sigma Delta, and a smaller Sigma."""
+    v, past, delta, values = table.v, table.precisions, run.delta, run.values
+    variance, spread, dot, square = options.alpha, options.c, 0.0, 0.0
+    for e in range(run.meta[ENTRIES]):
+        row, label, value = delta[e, DELTA_ROW], delta[e, DELTA_LABEL], values[e]
+        scaled = value / (1.0 / variance + past[row, label] / options.c)
+        spread += value * scaled
+        past[row, label] += value * value
+        values[e] = scaled
+        dot += table.reals[SCALE] * v[row, label] * scaled
+        square += scaled * scaled
+    add_delta(table, run, rate * hinge / spread, dot, square)
+
+
 def rescale(table):
     """Fold the scale into the weights and the sum so far, before the scale loses its digits."""
     v, u, reals = table.v, table.u, table.reals
@@ -292,8 +329,8 @@ def rescale(table):
     reals[SCALES] = 0.0
 
 
-def apply_update(table, run, options, rate):
-    """Update the weights by Delta: perceptron, ALMA or passive-aggressive; clears the marks."""
+def apply_update(table, run, options, rate, errors):
+    """Update the weights by the Delta of so many errors, and clear the marks."""
     v, delta, values, reals = table.v, run.delta, run.values, table.reals
     k = table.ints[GENERATION]
     dot = square = 0.0
@@ -313,32 +350,40 @@ def apply_update(table, run, options, rate):
                 if reals[SCALE] < 1e-3:
                     rescale(table)
         reals[MARGIN] = (1.0 - options.alpha) * options.b * math.sqrt(1.0 / (k + 1))
-    elif options.update == PASSIVE_AGGRESSIVE:
-        hinge = options.margin - dot
+    elif options.update == PASSIVE_AGGRESSIVE or options.update == AROW:
+        hinge = errors * options.margin - dot
         if not (square > 0.0 and hinge > TINY):
             return
-        add_delta(table, run, min(options.c * rate, hinge / square), dot, square)
+        if options.update == AROW:
+            add_confident(table, run, options, hinge, rate)
+        else:
+            add_delta(table, run, min(options.c * rate, hinge / square), dot, square)
     else:
         add_delta(table, run, rate, dot, square)
     table.ints[GENERATION] = k + 1
     run.meta[VERSION] += 1
 
 
-def mean_loss(run, n_contenders):
-    """Return the mean loss of the bad nodes, as in laso.updates; 1 if there are none."""
-    nodes, coefficients = run.compared[CONTENDERS], run.coefficients[CONTENDERS]
-    total = mass = 0.0
-    for i in range(n_contenders):
-        if not run.ints[nodes[i], GOOD]:
-            total += run.reals[nodes[i], LOSS] * coefficients[i]
-            mass += coefficients[i]
-    return total / mass if mass < 0.0 else 1.0
+def mean_loss(run):
+    """Return the mean loss of the bad nodes in Delta, as in laso.updates; 1 if there are none."""
+    mass = run.losses[TOTAL_MASS]
+    return run.losses[TOTAL_LOSS] / mass if mass < 0.0 else 1.0
+
+
+def take_step(table, run, options):
+    """Update the weights by the Delta that was gathered."""
+    rate = mean_loss(run) if options.by_loss else 1.0
+    apply_update(table, run, options, rate, run.meta[ERRORS])
 
 
 def update(x, table, run, options, n_siblings, n_contenders):
-    """*update* of Figure 2 on the compared nodes; the status."""
+    """*update* of Figure 2 on the compared nodes; the status.
+
+    If it is delayed, Delta only grows until the end of the example.
+    """
+    if options.strategy != DELAYED:
+        begin_delta(run)
     status = gather_delta(x, table, run, options, n_siblings, n_contenders)
-    if status == DONE:
-        rate = mean_loss(run, n_contenders) if options.by_loss else 1.0
-        apply_update(table, run, options, rate)
+    if status == DONE and options.strategy != DELAYED:
+        take_step(table, run, options)
     return status

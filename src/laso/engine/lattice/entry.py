@@ -234,7 +234,7 @@ def correct(x, y, table, run, options, lat, gradient):
     if status == DONE:
         status = delta_of(table, run, gradient)
     if status == DONE:
-        apply_update(table, run, options, rate)
+        apply_update(table, run, options, rate, 1)
     return status
 
 

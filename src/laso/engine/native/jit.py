@@ -260,6 +260,8 @@ def _jitted(function: Any, options: dict[str, Any], made: dict[Any, Any], mark: 
 
 def _general(function: Any) -> Any:
     """Lets a function be compiled once for all integers; Numba would do so for each constant."""
+    if numba.config.DISABLE_JIT:
+        return function
     call_template = function.get_call_template
 
     def general(arguments: Any, keywords: Any) -> Any:

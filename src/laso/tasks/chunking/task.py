@@ -12,6 +12,7 @@ from laso.data.table import Data, Factor, Features, locating, position
 from laso.engine.hashing import mix
 from laso.engine.layout import Array
 from laso.errors import BadData, BadModel, listed, quoted
+from laso.evaluation import main_score
 from laso.features.encoder import ColumnEncoder
 from laso.features.inputs import string_keys
 from laso.features.schemes import (
@@ -26,7 +27,6 @@ from laso.features.schemes import (
     write_tags,
 )
 from laso.features.templates import LENGTH, Template
-from laso.metrics import chunk_scores
 from laso.params import check_parameters, is_whole
 from laso.tasks.base import Step
 from laso.tasks.batches import Ambiguity
@@ -34,7 +34,6 @@ from laso.tasks.chunking.encoder import SegmentEncoder
 from laso.tasks.chunking.feature_sets import FEATURE_SETS
 from laso.tasks.chunking.problem import Chunking, chunk_code, partial_code
 from laso.tasks.sequences import WITH_MARGIN, SequenceTask, resolve_features, split_sentences
-from laso.tasks.tagging.task import labelling_score
 from laso.training import Rule
 
 Labels = list[list[str]]
@@ -230,10 +229,7 @@ class ChunkingTask(SequenceTask):
 
     def score(self, gold: Sequence[Sequence[str | None]], predicted: Sequence[Any]) -> float:
         """Return the chunk F of conlleval; token accuracy if some tags are unknown."""
-        predicted = convert_tags(predicted, "BIO")
-        if any(None in tags for tags in gold):
-            return labelling_score(gold, predicted)
-        return chunk_scores([[*map(str, tags)] for tags in gold], predicted).f / 100
+        return main_score(gold, convert_tags(predicted, "BIO"))
 
 
 def _is_ambiguous(words: PartialTags) -> Array:

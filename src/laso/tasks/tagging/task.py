@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -12,16 +11,17 @@ import numpy as np
 from laso.data.table import Column, Data
 from laso.engine.layout import Array, Dataset
 from laso.engine.problem import CompiledProblem
+from laso.evaluation import main_score
 from laso.features.encoder import ColumnEncoder, label_numbers
 from laso.features.templates import Template, default_templates
-from laso.metrics import accuracy, chunk_scores
 from laso.params import check_parameters
 from laso.tasks.base import Step
 from laso.tasks.batches import Ambiguity
 from laso.tasks.constraints import constraints
-from laso.tasks.sequences import SequenceTask
+from laso.tasks.sequences import WIDE_MARGIN, SequenceTask
 from laso.tasks.tagging.encoder import TaggingEncoder
 from laso.tasks.tagging.problem import Tagging, WeightedTagging
+from laso.training import Rule
 
 Labels = list[list[str]]
 FollowTable = Mapping[str | None, Sequence[str | None]]
@@ -54,6 +54,10 @@ class TaggingTask(SequenceTask):
         """Raise ValueError if a parameter is invalid."""
         known = self.constraints in (None, "BIO", "IOBES") or isinstance(self.constraints, Mapping)
         check_parameters(self, [("constraints", known, "None, 'BIO', 'IOBES' or a table")])
+
+    def default_update(self) -> Rule:
+        """Return the perceptron with a wide margin, against the best wrong node."""
+        return WIDE_MARGIN
 
     def problem_for(self, dataset: Dataset) -> type[CompiledProblem]:
         """Return the problem for features with values, if there are any."""
@@ -102,38 +106,4 @@ class TaggingTask(SequenceTask):
 
     def score(self, gold: Sequence[Sequence[str | None]], predicted: Sequence[Any]) -> float:
         """Return chunk F if the labels are BIO or IOBES, else token accuracy."""
-        return labelling_score(gold, list(predicted))
-
-
-_BIO = re.compile("O|[BI](-.+)?", re.DOTALL)
-_IOBES = re.compile("O|[BIES](-.+)?", re.DOTALL)
-
-
-def labelling_score(gold: Sequence[Sequence[str | None]], predicted: Labels) -> float:
-    """Return chunk F, from 0 to 1, if the gold labels are BIO or IOBES, else token accuracy.
-
-    If some gold labels are None, the score is the token accuracy of the others.
-    """
-    kinds = {label for sentence in gold for label in sentence}
-    if None in kinds:
-        pairs = [
-            (label, guess)
-            for sentence, guesses in zip(gold, predicted, strict=True)
-            for label, guess in zip(sentence, guesses, strict=True)
-            if label is not None
-        ]
-        return sum(label == guess for label, guess in pairs) / max(1, len(pairs))
-    known: list[list[str]] = [[str(label) for label in sentence] for sentence in gold]
-    kinds |= {label for sentence in predicted for label in sentence}
-    marks = {str(label)[0] for label in kinds if label}
-    if marks - {"O"}:
-        if all(_BIO.fullmatch(str(label)) for label in kinds):
-            return chunk_scores(known, predicted).f / 100
-        if all(_IOBES.fullmatch(str(label)) for label in kinds):
-            return chunk_scores(_as_bio(known), _as_bio(predicted)).f / 100
-    return accuracy(known, predicted) / 100
-
-
-def _as_bio(sentences: Labels) -> Labels:
-    marks = {"S": "B", "E": "I"}
-    return [[marks.get(tag[:1], tag[:1]) + tag[1:] for tag in tags] for tags in sentences]
+        return main_score(gold, predicted)

@@ -1,0 +1,17 @@
+"""The task of ``CRF``: one label for each token, whose features are given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from laso.data.table import Data
+from laso.features.inputs import read_attributes
+from laso.tasks.tagging.task import TaggingTask
+
+
+class AttributeTask(TaggingTask):
+    """Tagging of tokens that are feature lists in the formats of python-crfsuite."""
+
+    def read_data(self, X: Any) -> Data:
+        """Return feature lists; a tuple is one, too."""
+        return read_attributes(X)
