@@ -56,7 +56,7 @@ def test_the_models_stay_as_they_are_and_the_average_goes_into_a_file(models, tm
 def test_features_of_tokens_and_hashed_ones():
     X = [[{t[0]: 1.0} for t in s] for s in TRAIN[:60]]
     y = [[t[2] for t in s] for s in TRAIN[:60]]
-    some = [tagger(features=["label[-1]"], seed=seed).fit(X, y) for seed in (0, 1)]
+    some = [tagger(features=["label[-1]"], epochs=5, seed=seed).fit(X, y) for seed in (0, 1)]
     assert average_models(some).score(X, y) > 0.8
     hashed = [tagger(hash_bits=14, seed=seed).fit(TRAIN) for seed in (0, 1)]
     assert average_models(hashed).score(TEST) > 0.7

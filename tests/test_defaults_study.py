@@ -40,9 +40,10 @@ def test_the_first_variant_is_the_default_of_the_tagger():
     assert {f"strategy {s}" for s in ("early", "delayed", "max_violation", "standard")} <= set(
         names
     )
-    model = Tagger()
-    assert model.update_rule(model.make_task()) == perceptron(weighting=worst, margin=20.0)
+    model = Tagger().fit(X, Y)
     assert model.epochs == 30
+    # Three templates and one attribute of each token.
+    assert model.update_rule(model.task_) == perceptron(weighting=worst, margin=4.0)
 
 
 def test_every_corpus_meets_the_default_and_all_peers():
@@ -124,6 +125,7 @@ def test_the_report_has_the_best_of_each_kind_and_the_gains(tmp_path):
     rows = [
         row("default", 90.0, default=True, score=91.0),
         row("default", 92.0, default=True, seed=1, score=92.0),
+        row("margin 20", 91.0),
         row("margin 1", 90.5),
         row("ap", 80.0, system="python-crfsuite", score=81.0),
         row("pa", 82.0, system="python-crfsuite", score=79.0),

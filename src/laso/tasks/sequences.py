@@ -29,7 +29,6 @@ from laso.tasks.feature_names import Namer
 from laso.updates import perceptron, worst
 
 USUAL_NAMES = ("w", "pos")
-WIDE_MARGIN = perceptron(weighting=worst, margin=20.0)  # chosen by python -m benchmarks defaults
 WITH_MARGIN = perceptron(weighting=worst, margin=1.0)  # the default update of several tasks
 
 
@@ -293,6 +292,7 @@ class SequenceTask(Task):
         labels, names = check_strings(header["labels"]), check_strings(header["columns"])
         templates = parse_templates(check_strings(header["templates"]))
         self.state_ = dict(header["state"])
+        self.restore(self.state_)
         width = header["width"]
         if type(width) is not int or width < -1:
             raise BadModel(f"found the width {width!r}")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from laso.data.table import Column, Data
+from laso.data.table import Column, Data, Features
 from laso.engine.layout import Array, Dataset
 from laso.engine.problem import CompiledProblem
+from laso.errors import BadModel, quoted
 from laso.evaluation import main_score
 from laso.features.encoder import ColumnEncoder, label_numbers
 from laso.features.templates import Template, default_templates
@@ -18,12 +20,14 @@ from laso.params import check_parameters
 from laso.tasks.base import Step
 from laso.tasks.batches import Ambiguity
 from laso.tasks.constraints import constraints
-from laso.tasks.sequences import WIDE_MARGIN, SequenceTask
+from laso.tasks.sequences import WITH_MARGIN, SequenceTask
 from laso.tasks.tagging.encoder import TaggingEncoder
 from laso.tasks.tagging.problem import Tagging, WeightedTagging
 from laso.training import Rule
+from laso.updates import perceptron, worst
 
 Labels = list[list[str]]
+SQUARE = "square"  # the name of the state: the mean square of the features of a token
 FollowTable = Mapping[str | None, Sequence[str | None]]
 
 
@@ -56,8 +60,28 @@ class TaggingTask(SequenceTask):
         check_parameters(self, [("constraints", known, "None, 'BIO', 'IOBES' or a table")])
 
     def default_update(self) -> Rule:
-        """Return the perceptron with a wide margin, against the best wrong node."""
-        return WIDE_MARGIN
+        """Return the perceptron against the best wrong node, with a margin of one per feature.
+
+        So the margin is about as long as a step, however many features there are.
+        """
+        encoder: TaggingEncoder | None = getattr(self, "encoder_", None)
+        if encoder is None:
+            return WITH_MARGIN
+        features = len(encoder.templates) + self.state_.get(SQUARE, 0.0)
+        return perceptron(weighting=worst, margin=float(features))
+
+    def state_with(self, state: dict[str, Any] | None, data: Data, outputs: Any) -> dict[str, Any]:
+        """Return the mean square of the features that tokens of the first data have themselves."""
+        if state is not None or not isinstance(data, Features) or not len(data.counts):
+            return state or {}
+        total = len(data.keys) if data.values is None else np.square(data.values, dtype=float).sum()
+        return {SQUARE: round(float(total) / len(data.counts), 2)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Check the state, which is from a file."""
+        square = state.get(SQUARE, 0.0)
+        if set(state) - {SQUARE} or type(square) is not float or not 0.0 <= square < math.inf:
+            raise BadModel(f"found the state {quoted(state)}, expected {SQUARE!r} from 0 up")
 
     def problem_for(self, dataset: Dataset) -> type[CompiledProblem]:
         """Return the problem for features with values, if there are any."""
