@@ -255,12 +255,19 @@ def report(folder: Path = RESULTS) -> Path:
     """Write defaults.md from the results; return its path."""
     rows = load(folder / "defaults.json")
     corpora = list(dict.fromkeys((row["corpus"], row["size"]) for row in rows))
+    corpora = [key for key in sorted(corpora) if _is_complete(rows, key)]
     text = INTRODUCTION.format(
         finals=_finals(rows, corpora), variants=_variants(rows, corpora), seeds=SEEDS
     )
     path = folder / "defaults.md"
     path.write_text(text, encoding="utf-8")
     return path
+
+
+def _is_complete(rows: list[Row], key: tuple[str, str]) -> bool:
+    """Tell whether the default and all peers have been measured on a corpus."""
+    found = {row["config"] for row in rows if (row["corpus"], row["size"]) == key}
+    return {"default", *(config.name for config in peers())} <= found
 
 
 def _finals(rows: list[Row], corpora: list[tuple[str, str]]) -> str:

@@ -130,9 +130,16 @@ def test_the_report_has_the_best_of_each_kind_and_the_gains(tmp_path):
         row("ap", 80.0, system="python-crfsuite", score=81.0),
         row("pa", 82.0, system="python-crfsuite", score=79.0),
     ]
+    rows += [{**each, "corpus": "half"} for each in rows]  # not all peers: left out
+    rows += [
+        row(config.name, 60.0, system=config.system, score=60.0)
+        for config in defaults.peers()
+        if config.name not in ("ap", "pa")
+    ]
     (tmp_path / "defaults.json").write_text(json.dumps(rows))
     text = defaults.report(tmp_path).read_text()
     assert "91.50 ± 0.71 (2 s)" in text
     assert "79.00 (2 s)" in text  # chosen on held-out data, not by its test score
     assert "81.00" not in text
+    assert "half" not in text
     assert "-0.50" in text
