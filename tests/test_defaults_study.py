@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks import defaults, study_data
 from benchmarks.study_data import Data, Part
-from laso import Tagger, perceptron, worst
+from laso import BadModel, Tagger, perceptron, worst
 
 X = [[["w=the"], ["w=cat"]], [["w=a"], ["w=dog"]]] * 3
 Y = [["D", "N"], ["D", "N"]] * 3
@@ -143,3 +143,19 @@ def test_the_report_has_the_best_of_each_kind_and_the_gains(tmp_path):
     assert "81.00" not in text
     assert "half" not in text
     assert "-0.50" in text
+
+
+def test_the_margin_is_the_number_of_features_of_a_token():
+    def margin(tokens, **given):
+        model = Tagger(epochs=1, **given).fit([tokens], [["A", "B"]])
+        return model.update_rule(model.task_).margin  # type: ignore[attr-defined]
+
+    assert margin(["a", "b"], features=["w[-1..1]", "label[-1]"]) == 4.0
+    assert margin([["a", "b"], ["c"]], features=["label[-1]"]) == 2.5
+    assert margin([{"a": 2.0}, {"b": 1.0, "c": 1.0}], features=["bias"]) == 4.0
+
+
+@pytest.mark.parametrize("squares", [3, [1.0], [1, 1], [-1.0, 1], [1.0, 0], [float("inf"), 1]])
+def test_a_file_with_another_state_is_refused(squares):
+    with pytest.raises(BadModel, match="expected a sum and a count"):
+        Tagger().make_task().restore({"squares": squares})

@@ -27,7 +27,7 @@ from laso.training import Rule
 from laso.updates import perceptron, worst
 
 Labels = list[list[str]]
-SQUARE = "square"  # the name of the state: the mean square of the features of a token
+SQUARES = "squares"  # the name of the state: the squares of features, summed, and the tokens
 FollowTable = Mapping[str | None, Sequence[str | None]]
 
 
@@ -67,21 +67,23 @@ class TaggingTask(SequenceTask):
         encoder: TaggingEncoder | None = getattr(self, "encoder_", None)
         if encoder is None:
             return WITH_MARGIN
-        features = len(encoder.templates) + self.state_.get(SQUARE, 0.0)
-        return perceptron(weighting=worst, margin=float(features))
+        total, tokens = self.state_.get(SQUARES, (0.0, 1))
+        return perceptron(weighting=worst, margin=len(encoder.templates) + round(total / tokens, 2))
 
     def state_with(self, state: dict[str, Any] | None, data: Data, outputs: Any) -> dict[str, Any]:
-        """Return the mean square of the features that tokens of the first data have themselves."""
-        if state is not None or not isinstance(data, Features) or not len(data.counts):
+        """Return the squares of the features that the tokens of the first fit have themselves."""
+        if hasattr(self, "encoder_") or not isinstance(data, Features) or not len(data.counts):
             return state or {}
-        total = len(data.keys) if data.values is None else np.square(data.values, dtype=float).sum()
-        return {SQUARE: round(float(total) / len(data.counts), 2)}
+        total, tokens = (state or {}).get(SQUARES, (0.0, 0))
+        more = len(data.keys) if data.values is None else np.square(data.values, dtype=float).sum()
+        return {SQUARES: [total + float(more), tokens + len(data.counts)]}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Check the state, which is from a file."""
-        square = state.get(SQUARE, 0.0)
-        if set(state) - {SQUARE} or type(square) is not float or not 0.0 <= square < math.inf:
-            raise BadModel(f"found the state {quoted(state)}, expected {SQUARE!r} from 0 up")
+        squares = state.get(SQUARES, [0.0, 1])
+        known = isinstance(squares, list) and [type(each) for each in squares] == [float, int]
+        if set(state) - {SQUARES} or not known or not 0.0 <= squares[0] < math.inf > squares[1] > 0:
+            raise BadModel(f"found the state {quoted(state)}, expected a sum and a count of tokens")
 
     def problem_for(self, dataset: Dataset) -> type[CompiledProblem]:
         """Return the problem for features with values, if there are any."""
