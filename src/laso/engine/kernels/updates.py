@@ -276,7 +276,8 @@ def gather_delta(x, table, run, options, n_siblings, n_contenders):
             j, k = j + 1, k + 1
             its_group = factor_group(x, state, group, j, run)
     run.meta[ERRORS] += 1
-    add_losses(run, n_contenders)
+    if options.by_loss:
+        add_losses(run, n_contenders)
     return DONE
 
 
