@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any, Self
 
 QUOTED = 60  # characters of a value that a message shows
+LONGEST = 2000  # characters of a message
 LISTED = 30  # names that a message lists
 
 
@@ -61,6 +62,7 @@ class InputError(LasoError, ValueError):
         sentence: int | None = None,
         token: int | None = None,
     ):
+        message = cut(message)
         super().__init__(message)
         self.message = message
         self.file = file
@@ -112,21 +114,29 @@ class BadProblem(LasoError):
     """A method of a compiled problem breaks a promise or leaves an array; the message names it."""
 
 
+class WorkerLost(LasoError):
+    """A worker of a parallel training died, lacks memory or files, or has another version."""
+
+
 def quoted(value: Any, *, limit: int = QUOTED) -> str:
     """Return the repr of a value for a message, truncated to ``limit`` characters."""
     # A string is cut first: the repr of a long one may be four times as long.
-    cut = isinstance(value, (str, bytes)) and len(value) > limit
-    text = repr(value[:limit]) if cut else repr(value)
-    return text if len(text) <= limit and not cut else text[: limit - 3] + "..."
+    is_long = isinstance(value, (str, bytes)) and len(value) > limit
+    try:
+        text = repr(value[:limit] if is_long else value)
+    except Exception:  # the repr of somebody else's object, or of very deep nesting
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= limit and not is_long else text[: limit - 3] + "..."
+
+
+def cut(message: str, *, limit: int = LONGEST) -> str:
+    """Return a message, truncated to ``limit`` characters."""
+    return message if len(message) <= limit else message[: limit - 3] + "..."
 
 
 def listed(names: Iterable[Any], *, limit: int = LISTED) -> str:
     """Return names with commas between them for a message: the first ``limit``, each truncated."""
     rest = iter(names)
-    shown = [_cut(str(name)) for name in islice(rest, limit)]
+    shown = [cut(str(name), limit=QUOTED) for name in islice(rest, limit)]
     more = sum(1 for _ in rest)
     return ", ".join([*shown, f"... ({more} more)"] if more else shown)
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= QUOTED else text[: QUOTED - 3] + "..."

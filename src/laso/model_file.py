@@ -11,29 +11,39 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import mmap
 import os
 import re
-import secrets
 import struct
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import IO, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
-import safetensors.numpy
 
 from laso.engine import layout as at
 from laso.engine.layout import Array, WeightTable
-from laso.engine.machine import SOME, placed
-from laso.engine.passes import Training
-from laso.errors import BadModel, LasoError
+from laso.engine.machine import placed, unchecked
+from laso.engine.rows import (
+    SOME,
+    dense_rows,
+    from_triples,
+    is_sparse,
+    n_labels,
+    n_rows,
+    no_heads,
+    sparse_rows,
+)
+from laso.errors import BadData, BadModel, InputError, LasoError, cut, quoted
 from laso.features.templates import Template
+from laso.files import naming, write_bytes
+from laso.load_limits import check_collisions, check_needs
+from laso.opening import open_regular
 from laso.values import parse, unparse
 
 FORMAT = 2
 LARGEST_HEADER = 100_000_000
+SMALL = 1 << 26  # bytes; a larger file is read piece by piece, for it would be in memory twice
+PIECE = 1 << 20
 LARGEST_TABLE = 1 << 36
 LEVEL = 2  # level 6 takes twice the time to save, for files 2 % smaller
 LARGEST_RATIO = 1100  # the largest compression ratio of zlib
@@ -48,13 +58,16 @@ Tensors = dict[str, Array]
 
 def write_file(path: str | os.PathLike[str], header: Header, tensors: Tensors) -> int:
     """Write a model file atomically and return its size in bytes."""
-    data = file_bytes(header, tensors)
-    _write_atomically(Path(path), data)
+    with naming(path):
+        data = file_bytes(header, tensors)
+        write_bytes(path, data)
     return len(data)
 
 
 def file_bytes(header: Header, tensors: Tensors) -> bytes:
     """Return the bytes of a model file."""
+    import safetensors.numpy
+
     from laso import __version__
 
     arrays = {name: [t.dtype.str, len(t)] for name, t in tensors.items()}
@@ -65,34 +78,45 @@ def file_bytes(header: Header, tensors: Tensors) -> bytes:
         **header,
         "arrays": arrays,
     }
+    try:
+        text = json.dumps(full, separators=(",", ":"), allow_nan=False)
+    except (RecursionError, TypeError, ValueError) as error:
+        raise BadData(f"found in the metadata what a model file cannot have: {error}") from error
     data: bytes = safetensors.numpy.save(
-        {name: compress(tensor) for name, tensor in tensors.items()},
-        {"laso": json.dumps(full, separators=(",", ":"), allow_nan=False)},
+        {name: compress(tensor) for name, tensor in tensors.items()}, {"laso": text}
     )
     place = DIGEST.search(data)
     assert place is not None
     return data[: place.start(1)] + _digest(data) + data[place.end(1) :]
 
 
-def read_file(path: str | os.PathLike[str], task: str | None = None) -> tuple[Header, Tensors]:
+def read_file(
+    path: str | os.PathLike[str], task: str | None = None, *, limit: float | None = None
+) -> tuple[Header, Tensors]:
     """Check a model file and return its header and tensors.
 
-    A file for another task than ``task`` raises BadModel; None: any task.
+    A file for another task than ``task`` raises BadModel; None: any task. ``limit`` is the largest
+    number of bytes that the model may take in memory.
     """
-    with Path(path).open("rb") as file, as_bad_model(path):
-        return read_bytes(_memory_map(file), task)
+    with naming(path), as_bad_model(path), open_regular(path) as file:
+        return read_bytes(contents(file), task, limit=limit)
 
 
-def read_bytes(data: memoryview, task: str | None = None) -> tuple[Header, Tensors]:
+def read_bytes(
+    data: Contents, task: str | None = None, *, limit: float | None = None
+) -> tuple[Header, Tensors]:
     """Check the bytes of a model file and return its header and tensors."""
     header, stored = _check_file(data)
     if header["format"] != FORMAT:
         newer = " (a later version of laso has made it)" if header["format"] > FORMAT else ""
-        raise BadModel(f"found format {header['format']!r}, expected {FORMAT}{newer}")
+        raise BadModel(f"found format {quoted(header['format'])}, expected {FORMAT}{newer}")
     if task is not None and header["task"] != task:
-        raise BadModel(f"found a model for {header['task']!r}, expected {task!r}")
+        raise BadModel(f"found a model for {quoted(header['task'])}, expected {task!r}")
     if set(stored) != set(header["arrays"]):
         raise BadModel("its tensors are not those that its header names")
+    for name, (dtype, size) in header["arrays"].items():
+        _check_array(stored[name][1] - stored[name][0], dtype, size)
+    check_needs(header, len(data), limit)
     tensors = {}
     for name, (dtype, size) in header["arrays"].items():
         first, end = stored[name]
@@ -100,15 +124,40 @@ def read_bytes(data: memoryview, task: str | None = None) -> tuple[Header, Tenso
     return header, tensors
 
 
-def _memory_map(file: IO[bytes]) -> memoryview:
-    """Return the bytes of a file, mapped into memory."""
-    if not os.fstat(file.fileno()).st_size:
+class Pieces:
+    """The bytes of a large file, of which a slice is read when it is asked for.
+
+    It is not mapped into memory: a file that another process cuts short while it is mapped ends
+    the process that reads it.
+    """
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        self.file, self.size = file, size
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, part: slice) -> bytes:
+        first, end, _ = part.indices(self.size)
+        self.file.seek(first)
+        found = self.file.read(max(0, end - first))
+        if len(found) < end - first:
+            raise BadModel("it was cut short while it was read")
+        return found
+
+
+Contents = memoryview | Pieces
+
+
+def contents(file: BinaryIO) -> Contents:
+    """Return the bytes of a file: a small one is read at once, a large one piece by piece."""
+    size = os.fstat(file.fileno()).st_size
+    if not size:
         raise BadModel("it is empty")
-    # The map is closed with the last view of it; an error may still hold one.
-    return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    return Pieces(file, size) if size > SMALL else memoryview(file.read())
 
 
-def _check_file(data: memoryview) -> tuple[Header, dict[str, tuple[int, int]]]:
+def _check_file(data: Contents) -> tuple[Header, dict[str, tuple[int, int]]]:
     """Verify the digest; return the header and the first and last offset of each tensor."""
     size = struct.unpack("<Q", data[:8])[0] if len(data) >= 8 else LARGEST_HEADER
     if size > min(LARGEST_HEADER, len(data) - 8):
@@ -118,20 +167,25 @@ def _check_file(data: memoryview) -> tuple[Header, dict[str, tuple[int, int]]]:
     if place is None:
         raise BadModel("it is no model file of laso")
     digest = hashlib.blake2b(digest_size=16)
-    for part in (data[: 8 + place.start(1)], b"0" * 32, data[8 + place.end(1) :]):
-        digest.update(part)
+    digest.update(bytes(data[: 8 + place.start(1)]) + b"0" * 32)
+    for first in range(8 + place.end(1), len(data), PIECE):
+        digest.update(data[first : first + PIECE])
     if digest.hexdigest().encode() != place[1]:
         raise BadModel("it is damaged or cut short: its digest differs")
     entries = json.loads(head)
-    header = json.loads(entries.pop("__metadata__")["laso"])
+    header = json.loads(entries.pop("__metadata__")["laso"], parse_constant=_refused)
     stored = {}
     for name, entry in entries.items():
         first, end = (8 + size + offset for offset in entry["data_offsets"])
         whole = entry["dtype"] == "U8" and entry["shape"] == [end - first]
         if not whole or not 8 + size <= first <= end <= len(data):
-            raise BadModel(f"its tensor {name!r} is not plain bytes, or beyond the end")
+            raise BadModel(f"its tensor {quoted(name)} is not plain bytes, or beyond the end")
         stored[name] = (first, end)
     return header, stored
+
+
+def _refused(constant: str) -> NoReturn:
+    raise BadModel(f"found {constant} in its header, expected a finite number")
 
 
 @contextlib.contextmanager
@@ -142,6 +196,7 @@ def as_bad_model(path: str | os.PathLike[str]) -> Iterator[None]:
     except (
         ArithmeticError,
         AttributeError,
+        ImportError,
         LasoError,
         LookupError,
         MemoryError,
@@ -151,30 +206,12 @@ def as_bad_model(path: str | os.PathLike[str]) -> Iterator[None]:
         struct.error,
         zlib.error,
     ) as error:
-        raise BadModel(f"{os.fspath(path)} cannot be loaded: {error}") from error
+        reason = error.message if isinstance(error, InputError) else str(error)
+        raise BadModel(f"{os.fspath(path)} cannot be loaded: {cut(reason)}") from error
 
 
 def _digest(data: bytes) -> bytes:
     return hashlib.blake2b(data, digest_size=16).hexdigest().encode()
-
-
-def _write_atomically(path: Path, data: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
-    try:
-        with temporary.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    with contextlib.suppress(OSError):  # not every system lets a folder be opened
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 def compress(array: Array) -> Array:
@@ -187,18 +224,23 @@ def compress(array: Array) -> Array:
 
 def decompress(stored: memoryview | bytes, dtype: str, size: int) -> Array:
     """Return the array that ``compress`` compressed; other bytes raise BadModel."""
-    if dtype not in DTYPES or type(size) is not int or size < 0:
-        raise BadModel(f"found an array of {size!r} times {dtype!r}")
-    kind = np.dtype(dtype)
-    expected = size * kind.itemsize
-    if expected > LARGEST_RATIO * len(stored):
-        raise BadModel(f"found {len(stored)} bytes for an array of {expected}")
+    kind, expected = _check_array(len(stored), dtype, size)
     inflate = zlib.decompressobj()
     raw = inflate.decompress(stored, expected + 1)
     if len(raw) != expected or not inflate.eof:
         raise BadModel(f"found an array of {len(raw)} bytes, expected {expected}")
     planes = np.frombuffer(raw, np.uint8).reshape(kind.itemsize, size)
     return np.ascontiguousarray(planes.T).reshape(-1).view(kind)
+
+
+def _check_array(stored: int, dtype: str, size: int) -> tuple[np.dtype[Any], int]:
+    """Return the type and the bytes of an array that so many compressed bytes may hold."""
+    if dtype not in DTYPES or type(size) is not int or size < 0:
+        raise BadModel(f"found an array of {quoted(size)} times {quoted(dtype)}")
+    kind = np.dtype(dtype)
+    if size * kind.itemsize > LARGEST_RATIO * stored:
+        raise BadModel(f"found {stored} bytes for an array of {size * kind.itemsize}")
+    return kind, size * kind.itemsize
 
 
 # --------------------------------------------------------------------------- weights
@@ -212,43 +254,92 @@ def compact_table(table: WeightTable) -> WeightTable:
     Frequent features have weights for many labels, so that their look-ups are the shortest.
     """
     keys, rows = keys_and_rows(table)
-    return _fullest_first(keys, rows, table.v, int(table.ints[at.BITS]))
+    bits = int(table.ints[at.BITS])
+    if not is_sparse(table):
+        return _fullest_first(keys, rows, table.v, bits)
+    made = sparse_rows(table._replace(u=table.u[:0], precisions=table.precisions[:0]), rows)
+    filled = made["heads"][: len(keys), at.HEAD_LENGTH]
+    order = np.argsort(-filled, kind="stable")[: np.count_nonzero(filled)]
+    made["heads"] = np.ascontiguousarray(made["heads"][order])
+    return make_sparse_table(keys[order], made, n_labels(table), bits)
 
 
-def _fullest_first(keys: Array, rows: Array, v: Array, bits: int) -> WeightTable:
+def _fullest_first(
+    keys: Array,
+    rows: Array,
+    v: Array,
+    bits: int,
+    check: Callable[[int, int], None] = unchecked,
+) -> WeightTable:
     """Return a weight table of these rows, sorted by their number of non-zeros."""
     filled = _nonzero_counts(v)[rows]
     order = np.argsort(-filled, kind="stable")[: np.count_nonzero(filled)]
-    return make_table(keys[order], v[rows[order]], bits=bits)
+    return make_table(keys[order], v[rows[order]], bits=bits, check=check)
+
+
+def make_sparse_table(
+    keys: Array,
+    made: Mapping[str, Array],
+    labels: int,
+    bits: int,
+    *,
+    training: bool = False,
+    check: Callable[[int, int], None] = unchecked,
+) -> WeightTable:
+    """Return a weight table of sparse rows and their feature keys; ``check`` as in ``placed``."""
+    n = len(keys)
+    heads = made["heads"] if n else np.zeros((1, len(at.HeadColumn)), np.int32)
+    entries = np.stack([keys, np.arange(1, n + 1)], axis=1)[::-1]
+    return WeightTable(
+        placed(entries, 1 << (3 * n // 2).bit_length(), check=check),
+        made["v"],
+        made["u"],
+        np.full(n if training else 0, -1, np.int64),
+        np.array([n, 1, 0, bits, labels, len(made["v"])], np.int64),
+        np.array([1.0, 0.0, 0.0, 0.0]),
+        made["precisions"],
+        heads,
+    )
 
 
 def _nonzero_counts(v: Array) -> Array:
     """Return the number of non-zero weights of each row."""
-    return np.concatenate([np.count_nonzero(v[i], axis=1) for i in _batches(np.arange(len(v)))])
+    return np.concatenate([np.count_nonzero(v[i], axis=1) for i in batches(np.arange(len(v)))])
 
 
 def keys_and_rows(table: WeightTable) -> tuple[Array, Array]:
     """Return the feature keys of a weight table, sorted, and the row of each key."""
     entries = table.slots[table.slots[:, 1] != 0]
-    entries = entries[entries[:, 1] <= len(table.v)]
+    entries = entries[entries[:, 1] <= n_rows(table)]
     entries = entries[np.argsort(entries[:, 0].view(np.uint64), kind="stable")]
     return entries[:, 0], entries[:, 1] - 1
 
 
-def make_table(keys: Array, v: Array, *, u: Array | None = None, bits: int = 0) -> WeightTable:
-    """Return a weight table of rows ``v`` and their feature keys; with ``u``, one for training."""
+def make_table(
+    keys: Array,
+    v: Array,
+    *,
+    u: Array | None = None,
+    bits: int = 0,
+    check: Callable[[int, int], None] = unchecked,
+) -> WeightTable:
+    """Return a weight table of rows ``v`` and their feature keys; with ``u``, one for training.
+
+    ``check`` is that of ``placed``.
+    """
     n = len(keys)
     # Of keys that hash to one slot the last inserted gets it; the first rows are the most frequent.
     entries = np.stack([keys, np.arange(1, n + 1)], axis=1)[::-1]
-    slots = placed(entries, 1 << (3 * n // 2).bit_length())
+    slots = placed(entries, 1 << (3 * n // 2).bit_length(), check=check)
     return WeightTable(
         slots,
         np.ascontiguousarray(v),
         v[:0].copy() if u is None else u,
         np.full(0 if u is None else n, -1, np.int64),
-        np.array([n, 1, 0, bits], np.int64),
+        np.array([n, 1, 0, bits, v.shape[1], 0], np.int64),
         np.array([1.0, 0.0, 0.0, 0.0]),
         v[:0].copy(),
+        no_heads(),
     )
 
 
@@ -260,8 +351,8 @@ def pack_weights(table: WeightTable, precision: str | None) -> Tensors:
     if precision is not None and precision not in PRECISIONS:
         raise ValueError(f"precision must be None or {', '.join(PRECISIONS)}, found {precision!r}")
     keys, rows = keys_and_rows(table)
-    parts = [_round_weights(table.v[some], precision) for some in _batches(rows)]
-    return {"keys": _delta_encode(keys), **_concatenate(parts)}
+    parts = [_round_weights(dense_rows(table, some), precision) for some in batches(rows)]
+    return {"keys": delta_encode(keys), **concatenate(parts)}
 
 
 def _round_weights(v: Array, precision: str | None) -> Tensors:
@@ -279,27 +370,44 @@ def _round_weights(v: Array, precision: str | None) -> Tensors:
     return {**scales, **to_sparse(v)}
 
 
-def _batches(rows: Array) -> list[Array]:
+def batches(rows: Array) -> list[Array]:
     """Split rows into batches, so that little memory is copied at a time."""
     return np.array_split(rows, 1 + len(rows) // SOME)
 
 
-def _concatenate(parts: Sequence[Tensors]) -> Tensors:
+def concatenate(parts: Sequence[Tensors]) -> Tensors:
+    """Return the tensors of all parts, each end to end."""
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def unpack_weights(
-    tensors: Mapping[str, Array], n_labels: int, dtype: Any, bits: int
+    tensors: Mapping[str, Array], n_labels: int, dtype: Any, bits: int, *, sparse: bool = False
 ) -> WeightTable:
     """Return the compact weight table that ``pack_weights`` stored."""
-    keys = _delta_decode(tensors["keys"])
+    keys = delta_decode(tensors["keys"])
+    if sparse:
+        return _unpack_sparse(tensors, keys, n_labels, dtype, bits)
     v = to_dense(tensors, len(keys), n_labels).astype(dtype)
     if "scales" in tensors:
         if tensors["scales"].shape != (len(keys),):
             raise BadModel("its rows and their scales are not equally many")
         v *= tensors["scales"][:, None].astype(dtype)
     check_finite(v)
-    return _fullest_first(keys, np.arange(len(keys)), v, bits)
+    return _fullest_first(keys, np.arange(len(keys)), v, bits, check_collisions)
+
+
+def _unpack_sparse(
+    tensors: Mapping[str, Array], keys: Array, labels: int, dtype: Any, bits: int
+) -> WeightTable:
+    rows, columns, values = triples(tensors, len(keys), labels, "")
+    values = values.astype(dtype)
+    if "scales" in tensors:
+        if tensors["scales"].shape != (len(keys),):
+            raise BadModel("its rows and their scales are not equally many")
+        values *= tensors["scales"][rows].astype(dtype)
+    check_finite(values)
+    made = from_triples(rows, columns, {"v": values}, len(keys))
+    return compact_table(make_sparse_table(keys, made, labels, bits, check=check_collisions))
 
 
 def to_sparse(v: Array, prefix: str = "") -> Tensors:
@@ -316,16 +424,24 @@ def to_sparse(v: Array, prefix: str = "") -> Tensors:
 
 def to_dense(tensors: Mapping[str, Array], n_rows: int, n_columns: int, prefix: str = "") -> Array:
     """Return the matrix that ``to_sparse`` stored."""
+    rows, columns, values = triples(tensors, n_rows, n_columns, prefix)
+    if n_rows * n_columns * values.itemsize > LARGEST_TABLE:
+        raise BadModel(f"found {n_rows} rows of {n_columns} weights, more than can be")
+    v = np.zeros((n_rows, n_columns), values.dtype)
+    v[rows, columns] = values
+    return v
+
+
+def triples(
+    tensors: Mapping[str, Array], n_rows: int, n_columns: int, prefix: str
+) -> tuple[Array, Array, Array]:
+    """Return row, column and value of the non-zeros that ``to_sparse`` stored."""
     counts, columns, values = (tensors[prefix + name] for name in ("counts", "labels", "values"))
     if len(counts) != n_rows or counts.sum(dtype=np.int64) != len(columns):
         raise BadModel("the rows of its weights do not add up")
     if len(columns) != len(values) or (columns >= n_columns).any():
         raise BadModel(f"found weights for other labels than its {n_columns}")
-    if n_rows * n_columns * values.itemsize > LARGEST_TABLE:
-        raise BadModel(f"found {n_rows} rows of {n_columns} weights, more than can be")
-    v = np.zeros((n_rows, n_columns), values.dtype)
-    v[np.repeat(np.arange(n_rows), counts), columns] = values
-    return v
+    return np.repeat(np.arange(n_rows), counts), columns, values
 
 
 def check_finite(array: Array) -> None:
@@ -334,69 +450,19 @@ def check_finite(array: Array) -> None:
         raise BadModel("found weights that are no finite numbers")
 
 
-def _delta_encode(keys: Array) -> Array:
+def delta_encode(keys: Array) -> Array:
     """Return the differences of sorted keys, which compress better."""
     return np.diff(keys.view(np.uint64), prepend=np.uint64(0)).astype("<u8")
 
 
-def _delta_decode(gaps: Array) -> Array:
+def delta_decode(gaps: Array) -> Array:
+    """Return the keys that ``delta_encode`` encoded."""
     if gaps.dtype != np.dtype("<u8") or (gaps[1:] == 0).any():
         raise BadModel("found a key twice")
     keys = np.cumsum(gaps.astype(np.uint64), dtype=np.uint64)
     if (keys[1:] < keys[:-1]).any():
         raise BadModel("found keys out of order")
     return keys.view(np.int64)
-
-
-def pack_learning(training: Training) -> Tensors:
-    """Return the state of training as tensors: all rows, running sums and counters."""
-    table = training.table
-    keys, rows = keys_and_rows(table)
-    matrices = {"v": table.v, "u": table.u}
-    if training.squares is not None:
-        matrices["squares"] = training.squares
-    if len(table.precisions):
-        matrices["precisions"] = table.precisions
-    tensors = {
-        "learning.keys": _delta_encode(keys),
-        "learning.ints": table.ints.astype("<i8"),
-        "learning.reals": table.reals.astype("<f8"),
-        "learning.clock": np.array([training.clock], "<f8"),
-    }
-    for name, matrix in matrices.items():
-        prefix = f"learning.{name}."
-        tensors |= _concatenate([to_sparse(matrix[some], prefix) for some in _batches(rows)])
-    return tensors
-
-
-def unpack_learning(
-    training: Training, tensors: Mapping[str, Array], n_labels: int, dtype: Any
-) -> None:
-    """Restore the state of training that ``pack_learning`` stored."""
-    keys = _delta_decode(tensors["learning.keys"])
-    v = to_dense(tensors, len(keys), n_labels, "learning.v.")
-    u = to_dense(tensors, len(keys), n_labels, "learning.u.")
-    ints, reals = tensors["learning.ints"].astype(np.int64), tensors["learning.reals"].copy()
-    if v.dtype != dtype or u.dtype != dtype or ints.shape != (4,) or reals.shape != (4,):
-        raise BadModel("the state of its training is not of the right shape")
-    clock = tensors["learning.clock"]
-    if clock.shape != (1,):
-        raise BadModel("the clock of its training is none")
-    sums: dict[str, Array] = {}
-    for name in ("squares", "precisions"):
-        if f"learning.{name}.counts" in tensors:
-            sums[name] = to_dense(tensors, len(keys), n_labels, f"learning.{name}.").astype(dtype)
-            if (sums[name] < 0.0).any():
-                raise BadModel(f"found {name} below zero")
-    for array in (v, u, reals, clock, *sums.values()):
-        check_finite(array)
-    if ints[at.GENERATION] < 1 or ints[at.TICKS] < 0 or not 0 <= ints[at.BITS] < 63:
-        raise BadModel("the counters of its training are out of range")
-    ints[at.ROWS] = len(keys)
-    precisions = sums.get("precisions", v[:0].copy())
-    table = make_table(keys, v, u=u)
-    training.table = table._replace(ints=ints, reals=reals, precisions=precisions)
-    training.squares, training.clock = sums.get("squares"), float(clock[0])
 
 
 # --------------------------------------------------------------------------- parameters

@@ -7,9 +7,12 @@
 from __future__ import annotations
 
 import inspect
+import math
 import operator
 from collections.abc import Iterable
 from typing import Any, Self
+
+from laso.errors import quoted
 
 
 class Estimator:
@@ -46,6 +49,11 @@ class Estimator:
     def parameter_names(cls) -> list[str]:
         """The names of the parameters."""
         return list(cls._parameters())
+
+    @classmethod
+    def default_parameters(cls) -> dict[str, Any]:
+        """The defaults of the parameters by name."""
+        return {name: each.default for name, each in cls._parameters().items()}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name (none has parameters of its own, so ``deep`` changes nothing)."""
@@ -94,14 +102,19 @@ def check_parameters(task: Any, checks: Iterable[tuple[str, bool, str]]) -> None
     """Raise ValueError for the first parameter that is not as expected: (name, is it, expected)."""
     for name, good, expected in checks:
         if not good:
-            raise ValueError(f"{name} must be {expected}, found {getattr(task, name)!r}")
+            raise ValueError(f"{name} must be {expected}, found {quoted(getattr(task, name))}")
 
 
-def is_whole(value: Any, least: int) -> bool:
-    """Whether a value is an integer, and no smaller than ``least``."""
+def is_whole(value: Any, least: int, most: float = math.inf) -> bool:
+    """Whether a value is an integer, no smaller than ``least`` and no larger than ``most``."""
     if isinstance(value, bool):
         return False
     try:
-        return operator.index(value) >= least
+        return least <= operator.index(value) <= most
     except TypeError:
         return False
+
+
+def is_n_jobs(value: Any) -> bool:
+    """Whether a value is a number of workers as joblib counts them."""
+    return value is None or (is_whole(value, -1000, 10**6) and value != 0)

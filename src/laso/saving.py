@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from laso.errors import BadModel
+from laso.errors import BadModel, quoted
+from laso.files import naming
 from laso.model_file import Header, Tensors, as_bad_model, check_finite, read_file, write_file
 from laso.problem import shortened
 from laso.queues import MakeQueue
@@ -33,7 +35,12 @@ def write_model(path: str | os.PathLike[str], model: Model) -> int:
             f"found weights of the type {type(model.w).__name__}, which cannot be saved: expected "
             "linear weights, without a kernel"
         )
-    weights = model.w.weights
+    with naming(path):
+        return write_file(path, *_packed(model, model.w.weights))
+
+
+def _packed(model: Model, weights: Mapping[Any, float]) -> tuple[Header, Tensors]:
+    """Return header and tensors of a model."""
     names = [_name_to_json(name) for name in weights]
     header: Header = {
         "kind": KIND,
@@ -46,26 +53,28 @@ def write_model(path: str | os.PathLike[str], model: Model) -> int:
         "names": np.frombuffer(json.dumps(names, separators=(",", ":")).encode(), np.uint8),
         "weights": np.array(list(weights.values()), "<f8"),
     }
-    return write_file(path, header, tensors)
+    return header, tensors
 
 
-def read_model(path: str | os.PathLike[str]) -> tuple[Linear, MakeQueue, int, bool]:
+def read_model(
+    path: str | os.PathLike[str], limit: float | None = None
+) -> tuple[Linear, MakeQueue, int, bool]:
     """Return weights, queue, number of updates and convergence of a saved model."""
-    header, tensors = read_file(path)
+    header, tensors = read_file(path, limit=limit)
     with as_bad_model(path):
         if header.get("kind") != KIND:
             raise BadModel(
-                f"found a model for {header.get('task')!r}, expected one of laso.fit: use "
+                f"found a model for {quoted(header.get('task'))}, expected one of laso.fit: use "
                 "laso.load_model"
             )
         queue = parse(header["queue"])
         if not callable(queue):
-            raise BadModel(f"found the queue {queue!r}")
+            raise BadModel(f"found the queue {quoted(queue)}")
         updates, converged, k = header["updates"], header["converged"], header["k"]
         if type(updates) is not int or type(k) is not int or updates < 0 or k < 1:
-            raise BadModel(f"found {updates!r} updates and generation {k!r}")
+            raise BadModel(f"found {quoted(updates)} updates and generation {quoted(k)}")
         if type(converged) is not bool:
-            raise BadModel(f"found {converged!r} for converged, expected true or false")
+            raise BadModel(f"found {quoted(converged)} for converged, expected true or false")
         return Linear(_weights(tensors), k=k), queue, updates, converged
 
 

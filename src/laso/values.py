@@ -37,6 +37,7 @@ CONSTRUCTORS = (
     *("depth_first", "breadth_first", "hill_climbing", "closed_set", "only_good"),
     *("perceptron", "alma", "passive_aggressive", "arow", "adagrad", "sgd", "lbfgs"),
     *("linear_kernel", "polynomial_kernel", "rbf_kernel"),
+    "best_siblings",
 )
 
 

@@ -8,10 +8,12 @@ word lists (``stem``, ``cluster6``, ``list("names")`` ...) are in lists.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
+from laso.errors import quoted
 from laso.features import lists
+from laso.features.patterns import compiled_search
 
 Base = Callable[[str], str]
 
@@ -134,25 +136,47 @@ def base_function(name: str) -> Base:
     for kind in WITH_ARGUMENT:
         if name.startswith(kind + '("') and name.endswith('")'):
             return _with_argument(kind, name[len(kind) + 2 : -2])
-    raise ValueError(f"found the base feature {name!r}, expected {EXPECTED}")
+    raise ValueError(f"found the base feature {quoted(name)}, expected {EXPECTED}")
 
 
 def _with_argument(kind: str, text: str) -> Base:
     if kind == "list":
         return _flag(lists.membership(text))
-    search = re.compile(text).search
+    search = compiled_search(text, exists=kind == "test")
     if kind == "test":
         return _flag(lambda value: search(value) is not None)
 
     def matched(value: str) -> str:
-        match = search(value)
-        return match[0] if match else ""
+        span = search(value)
+        return value[span[0] : span[1]] if span else ""
 
     return matched
 
 
-def apply_bases(bases: Sequence[str], values: Sequence[str]) -> Sequence[str]:
-    """Apply base features to all values, one after another."""
+WordLists = Mapping[str, frozenset[str]]
+"""The words of lists that have no name of their own, by the paths of their files."""
+
+
+def apply_bases(
+    bases: Sequence[str], values: Sequence[str], words: WordLists | None = None
+) -> Sequence[str]:
+    """Apply base features to all values, one after another.
+
+    With ``words`` no file is read: the lists are these.
+    """
     for name in bases:
-        values = list(map(base_function(name), values))
+        path = None if words is None else list_path(name)
+        if words is None or path is None:
+            function = base_function(name)
+        else:
+            function = _flag(words[path].__contains__)
+        values = list(map(function, values))
     return values
+
+
+def list_path(name: str) -> str | None:
+    """Return the path of the file whose words a base feature looks up; None: it reads no file."""
+    if not (name.startswith('list("') and name.endswith('")')):
+        return None
+    path = name[len('list("') : -len('")')]
+    return None if path in lists.NAMED else path

@@ -10,18 +10,19 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from itertools import repeat
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from laso.data.table import Column, Columns, Data, Factor, Features, position
 from laso.engine.layout import Array, Dataset
 from laso.errors import BadData, BadTemplate, listed, quoted
-from laso.features.base import apply_bases
+from laso.features.base import WordLists, apply_bases, list_path
 from laso.features.inputs import string_keys
-from laso.features.templates import LABEL, Atom, Template
+from laso.features.templates import LABEL, Atom, Template, shown
 from laso.features.windows import UNKNOWN
 
 MOST_FEATURES = 2**31 - 1  # items are 32 bits wide
@@ -33,20 +34,23 @@ class View:
 
     column: int
     bases: tuple[str, ...]
+    words: WordLists
     ids: dict[str, int] = field(default_factory=dict)
     of_value: Array = field(default_factory=lambda: np.zeros(0, np.int32))  # number of each value
 
     def grow(self, values: Sequence[str]) -> None:
         """Number the base features of new values of the column."""
         ids = self.ids
-        new = [ids.setdefault(v, len(ids)) for v in apply_bases(self.bases, values)]
+        new = [ids.setdefault(v, len(ids)) for v in apply_bases(self.bases, values, self.words)]
         self.of_value = np.concatenate([self.of_value, np.array(new, np.int32)])
 
     def encode(self, codes: Array, unknown: Sequence[str]) -> Array:
         """Return the numbers for value codes; codes beyond the known values index ``unknown``."""
         numbers = self.of_value
         if unknown:
-            others = [self.ids.get(v, UNKNOWN) for v in apply_bases(self.bases, unknown)]
+            others = [
+                self.ids.get(v, UNKNOWN) for v in apply_bases(self.bases, unknown, self.words)
+            ]
             numbers = np.concatenate([numbers, np.array(others, np.int32)])
         return np.asarray(numbers[codes])
 
@@ -70,6 +74,7 @@ class ColumnEncoder:
     vocabularies: dict[int, dict[str, int]] = field(default_factory=dict)
     views: dict[tuple[int, tuple[str, ...]], View] = field(default_factory=dict)
     attributes: dict[int, str] = field(default_factory=dict)  # names of listed features, by key
+    words: dict[str, frozenset[str]] = field(default_factory=dict)  # of lists, by path
     _specs: dict[Any, Array] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
@@ -79,7 +84,8 @@ class ColumnEncoder:
                 if self._is_input(atom):
                     column = self._column(template, atom.column)
                     self.vocabularies.setdefault(column, {})
-                    self.views.setdefault((column, atom.bases), View(column, atom.bases))
+                    view = View(column, atom.bases, self.words)
+                    self.views.setdefault((column, atom.bases), view)
 
     def _is_input(self, atom: Atom) -> bool:
         """Return whether the atom refers to an input column."""
@@ -89,7 +95,7 @@ class ColumnEncoder:
         for atom in template.atoms:
             if atom.place:
                 raise BadTemplate(
-                    f"template {str(template)!r}: found {str(atom)!r}, a place in a chunk, "
+                    f"template {shown(template)}: found {quoted(str(atom))}, a place in a chunk, "
                     "expected an offset from a word"
                 )
 
@@ -100,13 +106,20 @@ class ColumnEncoder:
             return int(column)
         if not self.names:
             raise BadTemplate(
-                f"template {str(template)!r}: found the column {column!r}, but the tokens have "
-                "features of their own: expected labels and bias only (columns are given as tuples)"
+                f"template {shown(template)}: found the column {quoted(column)}, but the "
+                "tokens have features of their own: expected labels and bias only (columns are "
+                "given as tuples)"
             )
         raise BadTemplate(
-            f"template {str(template)!r}: found the column {column!r}, expected one of "
-            f"{', '.join(self.names)} or a number below {len(self.names)}"
+            f"template {shown(template)}: found the column {quoted(column)}, expected one of "
+            f"{listed(self.names)} or a number below {len(self.names)}"
         )
+
+    @property
+    def list_paths(self) -> list[str]:
+        """The paths of the word lists that base features look up."""
+        found = (list_path(base) for view in self.views.values() for base in view.bases)
+        return list(dict.fromkeys(path for path in found if path is not None))
 
     def grow(self, data: Data) -> None:
         """Add the values of the columns to the dictionaries."""
@@ -118,10 +131,23 @@ class ColumnEncoder:
             self.learn_values(column, _new_values(data.columns[column], known, data.lengths))
 
     def copy_vocabulary_from(self, other: ColumnEncoder) -> None:
-        """Copy the values and feature names of another encoder, with the same numbers."""
+        """Copy the values, word lists and feature names of another encoder, with its numbers."""
+        self.words.update(other.words)
         for column, values in other.vocabularies.items():
             self.learn_values(column, list(values))
         self.attributes |= other.attributes
+
+    def copied(self) -> Self:
+        """Return a copy that may grow while this one encodes in other threads."""
+        made = copy(self)
+        made.vocabularies = {column: {**known} for column, known in self.vocabularies.items()}
+        made.words = {**self.words}
+        made.views = {
+            key: replace(view, ids={**view.ids}, words=made.words)
+            for key, view in self.views.items()
+        }
+        made.attributes, made._specs = {**self.attributes}, {**self._specs}
+        return made
 
     def learn_attributes(self, names: Sequence[str]) -> None:
         """Store the names of the features in feature lists."""
@@ -179,16 +205,53 @@ class ColumnEncoder:
 
     def _check_columns(self, data: Columns) -> None:
         if len(data.columns) != len(self.names):
-            expected = f"{len(self.names)}" if self.names else "tokens with features of their own"
-            raise BadData(f"found {len(data.columns)} columns, expected {expected}")
+            raise BadData(
+                f"found {len(data.columns)} columns, expected {self.trained_on()}",
+                **first_token(data.lengths),
+            )
+
+    def trained_on(self) -> str:
+        """Return the kind of input that the model was trained on, for messages."""
+        kind = f"{len(self.names)} columns ({listed(self.names)})"
+        if not self.names:
+            kind = "tokens with features of their own, as dicts or lists of strings"
+        if self.width >= 0:
+            kind = f"a matrix of {self.width} columns"
+        return f"{kind}, as the model was trained on"
+
+
+def first_token(lengths: Array) -> Any:
+    """Return the position of the first token, for an error that is about all of them."""
+    return position(lengths, 0) if lengths.sum() else {}
 
 
 def _new_values(column: Column, known: Mapping[str, int], lengths: Array) -> list[str]:
+    check_hashable(column, lengths)
     values = column.values if isinstance(column, Factor) else dict.fromkeys(column)
     new = [value for value in values if value not in known]
     if not isinstance(column, Factor):
         _check_strings(new, column, lengths)
     return new
+
+
+def check_hashable(column: Column, lengths: Array) -> None:
+    """Raise BadData at the first value that is a list, a dict or the like, and so no string."""
+    try:
+        hash(None if isinstance(column, Factor) else tuple(column))
+    except TypeError:
+        i = next(i for i, value in enumerate(column) if not _is_hashable(value))  # type: ignore[arg-type]
+        raise BadData(
+            f"found {quoted(column[i])} in a column, expected a string",  # type: ignore[index]
+            **position(lengths, i),
+        ) from None
+
+
+def _is_hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 def _check_strings(values: Iterable[Any], column: Sequence[Any], lengths: Array) -> None:
@@ -211,6 +274,7 @@ def _encode_column(
         of_value = np.array(numbers, np.int32)
         of_value[of_value < 0] = np.arange(n, n + len(unknown))
         return of_value[column.codes], unknown
+    check_hashable(column, lengths)
     codes = np.fromiter(map(known.get, column, repeat(-1)), np.int32, len(column))
     new: dict[str, int] = {}
     for i in np.flatnonzero(codes < 0).tolist():
@@ -223,6 +287,7 @@ def distinct_labels(column: Column, lengths: Array) -> list[str]:
     """Return the labels that occur, sorted, without None (unknown)."""
     if isinstance(column, Factor):
         return sorted(column.values)
+    check_hashable(column, lengths)
     labels = [label for label in dict.fromkeys(column) if label is not None]
     for label in labels:
         if not isinstance(label, str):
@@ -241,6 +306,7 @@ def label_numbers(column: Column, labels: Sequence[str], lengths: Array) -> Arra
         of_value = np.array([number.get(value, -2) for value in column.values], np.int32)
         codes = of_value[column.codes]
     else:
+        check_hashable(column, lengths)
         codes = np.fromiter(map(number.get, column, repeat(-2)), np.int32, len(column))
     if len(codes) and codes.min() < -1:
         i = int(np.argmin(codes))
@@ -255,13 +321,19 @@ def label_numbers(column: Column, labels: Sequence[str], lengths: Array) -> Arra
 
 def sentence_starts(lengths: Array) -> Array:
     """Return the first token of each sentence, and the number of all tokens."""
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    starts = np.zeros(len(lengths) + 1, np.int64)
+    np.add.accumulate(lengths, out=starts[1:])
+    return starts
 
 
 def require_columns(data: Data) -> Columns:
     """Return the data if tokens have columns; raise BadData if they have feature lists."""
     if isinstance(data, Features):
-        raise BadData("found tokens with features of their own, expected columns")
+        raise BadData(
+            "found tokens with features of their own, expected words or columns, as the model was "
+            "trained on",
+            **first_token(data.lengths),
+        )
     return data
 
 

@@ -10,7 +10,8 @@ A sentence is a list of tokens, and a token is one of
 ``read_attributes`` reads feature lists only, in all formats of python-crfsuite: a tuple is then a
 list of features, too.
 
-No Python code runs per token: look-ups run in ``map``, everything else in NumPy.
+No Python code runs per token: ``laso.features.marshalled`` reads feature lists of strings and
+numbers, and for the others look-ups run in ``map``, everything else in NumPy.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
-from itertools import chain, repeat
+from itertools import chain, islice, repeat
 from numbers import Real
 from typing import Any
 
@@ -27,9 +28,17 @@ import numpy as np
 
 from laso.data.reading import read_table
 from laso.data.table import Array, Columns, Data, Features, columns_of, position
-from laso.errors import BadData, BadFeature, quoted
+from laso.engine.text.layout import AS_DICT, AS_LIST, AS_TUPLE
+from laso.errors import BadData, BadFeature, InputError, quoted
+from laso.features.marshalled import read_marshalled
+
+TOGETHER = 200  # sentences of an iterator in memory at a time
+KINDS: dict[type, int] = {dict: AS_DICT, list: AS_LIST, tuple: AS_TUPLE}
 
 # --------------------------------------------------------------------------- feature keys
+
+LARGEST = float(np.finfo(np.float32).max)  # values are stored as 32-bit floats
+DEEPEST = 50  # dicts and lists in dicts
 
 _K1, _K2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 _S1, _S2 = np.uint64(32), np.uint64(29)
@@ -64,16 +73,19 @@ def string_keys(strings: Sequence[str]) -> Array:
 # --------------------------------------------------------------------------- what users pass
 
 
-def read_input(X: Any) -> Data:
+def read_input(X: Any, *, named: bool = True) -> Data:
     """Convert what the user passed: the path of a column file, or sentences.
 
-    Columns and feature lists are returned as they are.
+    Columns and feature lists are returned as they are. The names of features are kept if ``named``.
     """
     if isinstance(X, (Columns, Features)):
         return X
     if isinstance(X, (str, os.PathLike)):
         return read_table(X)
     sentences = X if isinstance(X, list) else _listed(X)
+    found = _read_usual(sentences, AS_DICT | AS_LIST, named=named)
+    if found is not None:
+        return found
     first = next((s for i, s in enumerate(sentences, start=1) if _length(s, i)), None)
     if _is_matrix(first):
         return _from_matrices(sentences)
@@ -90,17 +102,23 @@ def read_input(X: Any) -> Data:
     return Columns(lengths, [])
 
 
-def read_attributes(X: Any) -> Features:
+def read_attributes(X: Any, *, named: bool = True) -> Features:
     """Convert sentences of feature lists, as python-crfsuite takes them.
 
     A token is a dict, or any other iterable of feature names; a sentence may be any iterable of
-    tokens. The names and string values may be bytes.
+    tokens. The names and string values may be bytes. The names of features are kept if ``named``.
     """
     if isinstance(X, Features):
         return X
-    if isinstance(X, (str, os.PathLike, Columns)):
+    if type(X) is not list and isinstance(X, (str, os.PathLike, Columns)):
         raise BadData(f"found {quoted(X)} for X, expected sentences whose tokens are feature lists")
-    sentences = [list(s) if isinstance(s, Iterator) else s for s in _listed(X)]
+    if isinstance(X, Iterator):
+        return _read_in_parts(X, named=named)
+    sentences = X if type(X) is list else _listed(X)
+    found = _read_usual(sentences, AS_DICT | AS_LIST | AS_TUPLE, named=named)
+    if found is not None:
+        return found
+    sentences = [list(s) if isinstance(s, Iterator) else s for s in sentences]
     first = next((s for i, s in enumerate(sentences, start=1) if _length(s, i)), None)
     if _is_matrix(first):
         return _from_matrices(sentences)
@@ -118,6 +136,58 @@ def read_attributes(X: Any) -> Features:
     if any(issubclass(kind, Mapping) for kind in kinds):
         return _from_nested(tokens, lengths)
     return _from_lists([list(map(_as_text, token)) for token in tokens], lengths)
+
+
+def _read_usual(sentences: list[Any], kinds: int, *, named: bool) -> Features | None:
+    """Return feature lists of strings and numbers; None if there may be something else."""
+    token = next((s[0] for s in sentences if type(s) in (list, tuple) and s), None)
+    if not KINDS.get(type(token), 0) & kinds:
+        return None
+    return read_marshalled(sentences, kinds, named=named)
+
+
+def _read_in_parts(X: Iterator[Any], *, named: bool) -> Features:
+    """Return what ``read_attributes`` returns; few sentences are in memory at a time."""
+    arrays: tuple[list[Array], ...] = ([], [], [], [])
+    names: dict[str, None] = {}
+    widths: set[int] = set()
+    n = 0
+    while some := list(islice(X, TOGETHER)):
+        try:
+            part = read_attributes(some, named=named)
+        except InputError as error:
+            if error.sentence is None:
+                raise
+            raise error.at(sentence=n + error.sentence) from None
+        n += len(some)
+        names |= dict.fromkeys(part.names)
+        widths |= {part.width} if len(part.counts) else set()
+        values = np.ones(len(part.keys), np.int8) if part.values is None else part.values
+        for array, others in zip(
+            (part.lengths, part.counts, part.keys, values), arrays, strict=True
+        ):
+            others.append(array.copy())  # a view would keep all of its base
+    if len(widths) > 1:
+        raise BadData(
+            "found matrices and feature lists, or other widths, expected the same for all"
+        )
+    plain = all(values.dtype == np.int8 for values in arrays[-1])
+    if plain:
+        arrays[-1].clear()
+    lengths, counts, keys = (_joined(some, np.int64) for some in arrays[:-1])
+    reals = None if plain else _joined(arrays[-1], np.float32)
+    return Features(lengths, counts, keys, reals, widths.pop() if widths else -1, list(names))
+
+
+def _joined(arrays: list[Array], dtype: Any) -> Array:
+    """Concatenate arrays, each of which is removed as soon as it is copied."""
+    joined = np.empty(sum(map(len, arrays)), dtype)
+    begin = 0
+    for i in range(len(arrays)):
+        end = begin + len(arrays[i])
+        joined[begin:end] = arrays[i]
+        arrays[i], begin = arrays[i][:0].copy(), end
+    return joined
 
 
 def token_features(token: Any) -> dict[str, float]:
@@ -261,10 +331,13 @@ def _one_feature(name: Any, value: Any) -> tuple[str, float] | None:
     if not isinstance(name, str):
         return None
     if isinstance(value, str):
-        return f"{name}:{value}", 1.0
+        return name + ":" + value, 1.0
     if isinstance(value, (Real, np.bool_)):
-        real = float(value)
-        return (name, real) if np.isfinite(real) else None
+        try:
+            real = float(value)
+        except OverflowError:  # an integer of hundreds of digits
+            return None
+        return (name, real) if abs(real) <= LARGEST else None
     return None
 
 
@@ -284,8 +357,14 @@ def _from_nested(tokens: list[Any], lengths: Array) -> Features:
     return replace(data, names=list(dict.fromkeys(names)))
 
 
-def _nested(value: Any, prefix: str, where: Callable[[], Any]) -> Iterable[tuple[str, float]]:
+def _nested(
+    value: Any, prefix: str, where: Callable[[], Any], depth: int = 0
+) -> Iterable[tuple[str, float]]:
     """Yield the features of a token, or of a nested value; ``where`` returns its position."""
+    if depth > DEEPEST:
+        raise BadData(
+            f"found values inside values, more than {DEEPEST} deep, expected fewer", **where()
+        )
     if isinstance(value, Mapping):
         items: Iterable[tuple[Any, Any]] = value.items()
     else:
@@ -295,13 +374,13 @@ def _nested(value: Any, prefix: str, where: Callable[[], Any]) -> Iterable[tuple
         if not isinstance(name, str):
             raise BadData(f"found the feature name {quoted(name)}, expected a string", **where())
         if isinstance(inner, (Mapping, list, tuple, Set)):
-            yield from _nested(inner, f"{prefix}{name}:", where)
+            yield from _nested(inner, f"{prefix}{name}:", where, depth + 1)
             continue
         feature = _one_feature(prefix + name, inner)
         if feature is None:
             what = f"found {quoted(inner)} for the feature {quoted(prefix + name)}, expected"
             if isinstance(inner, Real):
-                raise BadFeature(f"{what} a finite number", **where())
+                raise BadFeature(f"{what} a finite number up to {LARGEST:.1e}", **where())
             raise BadData(f"{what} a string, bool or number, or a list or dict of them", **where())
         yield feature
 
@@ -337,8 +416,7 @@ def _from_matrices(sentences: list[Any]) -> Features:
             counts.append(np.bincount(of_row, minlength=len(sentence)))
             columns.append(of_column)
             values.append(sentence[of_row, of_column])
-        if not np.isfinite(values[-1]).all():
-            raise BadFeature("found NaN or infinity, expected finite numbers", sentence=number)
+        _check_values(values[-1], counts[-1], number)
     numbers = np.concatenate([np.zeros(0, np.int64), *columns]).astype(np.uint64)
     base = string_keys(["matrix"]).view(np.uint64)
     data = _without_zeros(
@@ -348,6 +426,22 @@ def _from_matrices(sentences: list[Any]) -> Features:
         np.concatenate([np.zeros(0, np.float32), *values]).astype(np.float32),
     )
     return Features(data.lengths, data.counts, data.keys, data.values, width)
+
+
+def _check_values(values: Array, counts: Array, sentence: int) -> None:
+    """Raise BadFeature at the first value of a matrix that is not finite as a 32-bit float."""
+    if values.dtype.kind not in "biuf":
+        raise BadFeature(f"found values of {values.dtype}, expected numbers", sentence=sentence)
+    bad = ~(np.abs(values.astype(np.float64)) <= LARGEST)
+    if bad.any():
+        i = int(np.argmax(bad))
+        found = "NaN or infinity" if not np.isfinite(values[i]) else quoted(values[i].item())
+        token = int(np.searchsorted(np.cumsum(counts), i, side="right")) + 1
+        raise BadFeature(
+            f"found {found}, expected finite numbers up to {LARGEST:.1e}",
+            sentence=sentence,
+            token=token,
+        )
 
 
 def read_labels(y: Any, lengths: Array) -> Sequence[Any]:

@@ -17,15 +17,16 @@ several words adds each of its words.
 
 from __future__ import annotations
 
-import gzip
 import json
+import os
 import re
 from collections.abc import Callable, Iterable
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from laso.errors import BadData
+from laso.errors import BadData, quoted
+from laso.opening import open_regular
 
 CLUSTER_BITS = (4, 6, 10, 20)
 RESOURCES: dict[str, tuple[str, ...]] = {
@@ -37,6 +38,9 @@ RESOURCES: dict[str, tuple[str, ...]] = {
     "lexicon": ("lexicon",),
 }
 """The base features of each built-in resource."""
+NAMED = ("first-names", "last-names", "places", "abbreviations", "stop-words")
+"""The lists that have a name of their own; any other name is the path of a file."""
+LARGEST = 1 << 28  # bytes of a file of words
 
 
 def base_features(resource: str) -> tuple[str, ...]:
@@ -44,7 +48,7 @@ def base_features(resource: str) -> tuple[str, ...]:
     if resource in RESOURCES:
         return RESOURCES[resource]
     if '"' in resource or "\\" in resource:
-        raise ValueError(f"found the resource {resource!r}, expected a path without quotes")
+        raise ValueError(f"found the resource {quoted(resource)}, expected a path without quotes")
     return (f'list("{resource}")',)
 
 
@@ -81,11 +85,14 @@ def membership(name: str) -> Callable[[str], bool]:
 def read_word_list(path: str) -> frozenset[str]:
     """Return the words of a text file with one entry a line."""
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
+        with open_regular(path) as file:
+            if os.fstat(file.fileno()).st_size > LARGEST:
+                raise BadData(f"found more than {LARGEST >> 20} MB, expected a list", file=path)
+            text = file.read().decode("utf-8-sig")
     except FileNotFoundError:
-        known = "first-names, last-names, places, abbreviations, stop-words"
         raise FileNotFoundError(
-            f"found no list and no file {path!r}, expected a file or one of {known}"
+            f"found no list and no file {quoted(path)}, expected a file or one of "
+            f"{', '.join(NAMED)}"
         ) from None
     except UnicodeDecodeError as error:
         raise BadData(
@@ -154,6 +161,8 @@ def lexicon() -> Callable[[str], str]:
 
 @cache
 def _clusters() -> dict[str, int]:
+    import gzip
+
     path = _file("spacy-lookups-data", "spacy_lookups_data", "data", "en_lexeme_cluster.json.gz")
     # Most words were too rare for a cluster and have 0.
     return {

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from laso.errors import BadTemplate
+from laso.errors import BadTemplate, quoted
 from laso.features.templates import FURTHEST, LABEL, Atom, Template, template_text
 
 _MACRO = re.compile(
@@ -36,7 +36,9 @@ def read_crfpp(path: str | os.PathLike[str]) -> tuple[Template, ...]:
     for where, line in _lines(path):
         if line.strip() and not line.startswith("#"):
             if line[0] not in "UB":
-                raise BadTemplate(f"{where}: found {line!r}, expected a line that begins U or B")
+                raise BadTemplate(
+                    f"{where}: found {quoted(line)}, expected a line that begins U or B"
+                )
             lines.append((line[0], _parse_macros(line, "x", where)))
     return _merge_bags(lines)
 
@@ -60,7 +62,9 @@ def read_wapiti(path: str | os.PathLike[str]) -> tuple[Template, ...]:
         if text:
             kind = text[0].lower()
             if kind not in "ub*":
-                raise BadTemplate(f"{where}: found {text!r}, expected a line that begins u, b or *")
+                raise BadTemplate(
+                    f"{where}: found {quoted(text)}, expected a line that begins u, b or *"
+                )
             lines.append((kind.upper(), _parse_macros(text, "xtm", where)))
     return _merge_bags(lines)
 

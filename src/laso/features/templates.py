@@ -31,17 +31,22 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
+from math import prod
 from typing import NoReturn
 
-from laso.errors import BadTemplate
+from laso.errors import BadTemplate, quoted
 from laso.features.base import EXPECTED, WITH_ARGUMENT, WITH_PATTERN, is_base
+from laso.features.patterns import compiled_search
+from laso.opening import open_input
 
 LABEL = "label"
 BIAS = "bias"
 LENGTH = "length"
 ENDS = ("first", "last")
 PLACES = (*ENDS, "each", "any", "pair", "triple", "all")
+SHOWN = 200  # characters of a template that an error shows
+MOST_TEMPLATES = 5000
+MOST_PATTERNS = 50  # different regular expressions
 FURTHEST = 500  # the largest offset: the engine numbers positions outside a sentence by distance
 
 # The features of CRFsuite's example for the chunking task of CoNLL-2000.
@@ -159,8 +164,25 @@ def parse_templates(templates: str | Iterable[str | Template]) -> tuple[Template
         elif isinstance(template, str):
             unique.update(dict.fromkeys(_Parser(template).parse()))
         else:
-            raise BadTemplate(f"found the template {template!r}, expected a string")
-    return tuple(unique)
+            raise BadTemplate(f"found the template {quoted(template)}, expected a string")
+    return checked_number(unique)
+
+
+def shown(template: Template) -> str:
+    """Return a template as a message shows it."""
+    return quoted(str(template), limit=SHOWN)
+
+
+def checked_number(templates: Iterable[Template]) -> tuple[Template, ...]:
+    """Return the templates, unless they or their regular expressions are too many."""
+    found = tuple(templates)
+    if len(found) > MOST_TEMPLATES:
+        raise BadTemplate(f"found {len(found)} templates, expected at most {MOST_TEMPLATES}")
+    bases = {base for template in found for atom in template.atoms for base in atom.bases}
+    patterns = sum(base.startswith(tuple(f"{name}(" for name in WITH_PATTERN)) for base in bases)
+    if patterns > MOST_PATTERNS:
+        raise BadTemplate(f"found {patterns} regular expressions, expected at most {MOST_PATTERNS}")
+    return found
 
 
 def read_templates(path: str | os.PathLike[str]) -> tuple[Template, ...]:
@@ -183,7 +205,7 @@ def read_templates(path: str | os.PathLike[str]) -> tuple[Template, ...]:
                 unique.update(dict.fromkeys(parse_templates([text])))
             except BadTemplate as error:
                 raise error.at(file=os.fspath(path), line=number) from None
-    return tuple(unique)
+    return checked_number(unique)
 
 
 def default_templates(columns: Sequence[str]) -> tuple[str, ...]:
@@ -197,7 +219,8 @@ def default_templates(columns: Sequence[str]) -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        Windows, affixes and shapes of the word, windows of the other columns, and label bigrams.
+        Windows, affixes and shapes of the word, windows of the other columns, and the labels
+        before: by themselves, with the word, and with the other columns.
 
     Examples
     --------
@@ -213,13 +236,14 @@ def default_templates(columns: Sequence[str]) -> tuple[str, ...]:
         f"{word}[0]|{word}[1]",
         f"{word}.lower[-1..1]",
         f"{word}.shape[-1..1]",
-        f"{word}.shortshape[-1]|{word}.shortshape[0]|{word}.shortshape[1]",
         *(f"{word}.{affix}{n}[0]" for affix in ("prefix", "suffix") for n in range(1, 5)),
     ]
     for other in others:
         templates.append(f"{other}[-2..2]")
         templates += [f"{other}[{i}]|{other}[{i + 1}]" for i in range(-2, 2)]
         templates += [f"{other}[{i}]|{other}[{i + 1}]|{other}[{i + 2}]" for i in range(-2, 1)]
+        templates += [f"label[-1]|{other}[0]", f"label[-1]|{other}[0]|{other}[1]"]
+        templates.append(f"label[-2]|label[-1]|{other}[0]")
     templates += ["label[-1]", f"label[-1]|{word}[0]", "label[-2]|label[-1]"]
     return tuple(templates)
 
@@ -232,7 +256,8 @@ def _without_comments(text: str) -> list[str]:
 def template_text(path: str | os.PathLike[str]) -> str:
     """Return the text of a template file, which must be UTF-8."""
     try:
-        return Path(path).read_bytes().decode("utf-8-sig")
+        with open_input(path) as file:
+            return file.read().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise BadTemplate(
             f"{os.fspath(path)}: found the byte 0x{error.object[error.start]:02x} at byte "
@@ -260,6 +285,9 @@ class _Parser:
         while self._accept("|"):
             windows.append(self._window())
         self._end()
+        if prod(map(len, windows)) > MOST_TEMPLATES:
+            self.at = 0
+            self._fail(f"windows that stand for at most {MOST_TEMPLATES} templates")
         return [Template(atoms, name) for atoms in product(*windows)]
 
     def _window(self) -> list[Atom]:
@@ -307,13 +335,14 @@ class _Parser:
         name = self._match(r"\w+") or self._fail("a base feature: " + EXPECTED)
         if name in WITH_ARGUMENT:
             is_pattern = name in WITH_PATTERN
-            quoted = self._match(r'\(\s*"(?:[^"\\]|\\.)*"\s*\)') or self._fail(
+            argument = self._match(r'\(\s*"(?:[^"\\]|\\.)*"\s*\)') or self._fail(
                 f'{"a regular expression" if is_pattern else "the name of a list"}, ("...")'
             )
-            pattern = quoted[quoted.index('"') + 1 : quoted.rindex('"')]
+            pattern = argument[argument.index('"') + 1 : argument.rindex('"')]
             try:
-                re.compile(pattern if is_pattern else "")
-            except re.error as error:
+                if is_pattern:
+                    compiled_search(pattern, exists=name == "test")
+            except (re.error, ValueError) as error:
                 self.at = begin
                 self._fail(f"a regular expression ({error})")
             return f'{name}("{pattern}")'
@@ -359,5 +388,6 @@ class _Parser:
         rest = self.text[self.at : self.at + 20]
         found = repr(rest) if rest else "the end"
         raise BadTemplate(
-            f"template {self.text!r}, position {self.at + 1}: found {found}, expected {expected}"
+            f"template {quoted(self.text, limit=SHOWN)}, position {self.at + 1}: found {found}, "
+            f"expected {expected}"
         )

@@ -1,28 +1,33 @@
 """The cache of compiled code: one folder for each fingerprint, one file for each entry point.
 
 An edit of any source leads to another fingerprint and so to another folder. Several processes may
-fill a folder at once, since files are renamed into place. A file carries its checksum.
+fill a folder at once, since files are renamed into place. A file carries its checksum and the
+user's signature; ``trust`` says which folders and files are used.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import errno
 import functools
 import hashlib
 import logging
 import os
 import shutil
 import tempfile
-import threading
 import time
 from pathlib import Path
 
+from laso.engine.native import trust
+from laso.files import naming, new_file, remove_leftovers
+
 log = logging.getLogger("laso.engine")
 
-MAGIC = b"laso native 2\n"
+MAGIC = b"laso native 3\n"
 KEEP_DAYS = 60
 KEEP_FOLDERS = 40
+O_BINARY = getattr(os, "O_BINARY", 0)
 
 
 def cache_root() -> Path:
@@ -35,12 +40,19 @@ def cache_root() -> Path:
 
 
 def folder_for(name: str, fingerprint: str) -> Path:
-    """Returns the folder of a problem; makes it if possible, and removes old ones."""
+    """Returns the folder of a problem; makes it if possible, and removes old ones.
+
+    A folder that others could fill is not used: the process gets one of its own.
+    """
     root = cache_root()
     folder = root / f"{name}-{fingerprint}"
+    problem = trust.untrusted(folder)
+    if problem:
+        warn_untrusted(str(folder), problem)
+        return _own_folder()
     with contextlib.suppress(OSError):  # a cache that can only be read is a cache too
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "used").touch()
+        trust.make_folder(folder)
+        (folder / "used").touch(0o600)
         _prune(root, folder)
     return folder
 
@@ -51,9 +63,21 @@ def writable(folder: Path) -> Path:
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
         warn_unwritable(folder, error.strerror)
-        folder = Path(tempfile.mkdtemp(prefix="laso-"))
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        folder = _own_folder()
     return folder
+
+
+def _own_folder() -> Path:
+    """Returns a folder for this process and this user alone, which goes with the process."""
+    folder = Path(tempfile.mkdtemp(prefix="laso-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+@functools.cache
+def warn_untrusted(path: str, problem: str) -> None:
+    """Logs once that code is not run, since others could have written it."""
+    log.warning("not running the code in %s, but compiling again: %s", path, problem)
 
 
 @functools.cache
@@ -83,26 +107,60 @@ def file_name(entry: str, signature: str) -> str:
     return f"{entry}-{hashlib.sha256(signature.encode()).hexdigest()[:16]}.native"
 
 
+def keep(file: Path, symbol: str, code: bytes) -> None:
+    """Writes object code for later processes; if that is impossible, a warning says so."""
+    try:
+        save(file, symbol, code)
+    except (OSError, MemoryError) as error:
+        warn_unwritable(file.parent, getattr(error, "strerror", None) or str(error))
+
+
 def save(file: Path, symbol: str, code: bytes) -> None:
     """Writes object code and the name of its function, completely or not at all."""
     payload = symbol.encode() + b"\0" + code
-    part = file.with_name(f"{file.name}.{os.getpid()}.{threading.get_ident()}")
-    try:
-        part.write_bytes(MAGIC + hashlib.sha256(payload).digest() + payload)
-        part.replace(file)
-    finally:
-        part.unlink(missing_ok=True)
+    head = MAGIC + hashlib.sha256(payload).digest() + trust.signature(payload)
+    with naming(file):
+        remove_leftovers(file.parent)
+        part, out = new_file(file.parent)
+        try:
+            with out:
+                out.write(head + payload)
+            part.replace(file)
+        finally:
+            part.unlink(missing_ok=True)
 
 
 def read(file: Path) -> tuple[str, bytes] | None:
-    """Returns what ``save`` wrote, or None if the file is missing or damaged."""
+    """Returns what ``save`` wrote; None if the file is missing, damaged, or perhaps not ours."""
     try:
-        content = file.read_bytes()
-    except OSError:
+        number = os.open(file, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | O_BINARY)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            warn_untrusted(str(file), f"{file} is a link")
         return None
-    begin = len(MAGIC) + hashlib.sha256().digest_size
-    payload = content[begin:]
-    if content[:begin] != MAGIC + hashlib.sha256(payload).digest():
+    with os.fdopen(number, "rb") as opened:
+        status = os.fstat(number)
+        problem = trust.judged(status)
+        if problem:
+            warn_untrusted(str(file), f"{file} {problem}")
+            return None
+        content = opened.read()
+    found = parsed(content)
+    if found is None:
+        return None
+    payload, by = found
+    if not trust.is_signed(payload, by, status):
+        warn_untrusted(str(file), f"{file} is not signed with this user's key")
         return None
     symbol, _, code = payload.partition(b"\0")
     return symbol.decode(), code
+
+
+def parsed(content: bytes) -> tuple[bytes, bytes] | None:
+    """Returns the payload of a file and its signature, not yet verified; None if it is damaged."""
+    digest = len(MAGIC) + hashlib.sha256().digest_size
+    begin = digest + trust.SIGNATURE_SIZE
+    payload = content[begin:]
+    if content[:digest] != MAGIC + hashlib.sha256(payload).digest():
+        return None
+    return payload, content[digest:begin]

@@ -1,0 +1,94 @@
+"""What loading a model file may take: memory and time within a multiple of the file's size.
+
+The sizes in the header of a file tell what its arrays take before any of them is unpacked.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from laso.errors import BadModel, quoted
+
+LEAST = 256 << 20  # bytes that any file may take in memory
+TIMES = 64  # how many times its own size a larger file may take
+TABLES = ("v.", "u.", "squares.", "precisions.")  # the matrices of a training
+OF_KEY = 64  # bytes that the hash table has for each key
+OF_STRINGS = 16  # bytes that a byte of JSON takes as strings, and again for each of its views
+MOST_MOVES = 8  # from its own place to the next, of a key on average; usual is 1
+FEW_KEYS = 1 << 13  # for which nothing takes long
+
+
+def check_needs(header: Mapping[str, Any], size: int, limit: float | None) -> None:
+    """Raise BadModel if a model would take more memory than a file of this size may.
+
+    Parameters
+    ----------
+    header : dict
+        The header of the file.
+    size : int
+        The size of the file in bytes.
+    limit : float, optional
+        The largest number of bytes that the model may take.
+    """
+    most = max(LEAST, TIMES * size, _of_environment()) if limit is None else limit
+    needed = memory_of(header)
+    if needed > most:
+        raise BadModel(
+            f"it takes about {_shown(needed)} of memory, which is more than the "
+            f"{_shown(most)} that a file of {_shown(size)} may take: "
+            "load_model(path, limit=...) or LASO_LOAD_LIMIT, in bytes, allow more"
+        )
+
+
+def _of_environment() -> float:
+    given = os.environ.get("LASO_LOAD_LIMIT", "0")
+    try:
+        return float(given)
+    except ValueError:
+        raise ValueError(f"LASO_LOAD_LIMIT must be a number of bytes, found {given!r}") from None
+
+
+def memory_of(header: Mapping[str, Any]) -> int:
+    """Return about how many bytes the arrays of a model take, by the sizes in its header."""
+    sizes = {name: (np.dtype(kind).itemsize, n) for name, (kind, n) in header["arrays"].items()}
+    total = sum(item * n for item, n in sizes.values())
+    labels = header.get("labels", 0)
+    if type(labels) is not int or labels < 0:
+        raise BadModel(f"found {quoted(labels)} labels, expected a number")
+    for keys, prefix, tables in (("keys", "", ("",)), ("learning.keys", "learning.", TABLES)):
+        n = sizes.get(keys, (0, 0))[1]
+        for table in tables:
+            item = sizes.get(f"{prefix}{table}values", (0, 0))[0]
+            total += n * labels * max(4, item) if item else 0
+        total += n * OF_KEY
+    strings = sum(n for name, (_, n) in sizes.items() if name.startswith(("task.", "names")))
+    return int(total + strings * OF_STRINGS * (1 + _views(header)))
+
+
+def _views(header: Mapping[str, Any]) -> int:
+    """Return the number of base features that all values of a column are mapped to."""
+    learned = header.get("learned")
+    templates = learned.get("templates", ()) if isinstance(learned, dict) else ()
+    if not isinstance(templates, list):
+        return 0
+    # In an argument there may be anything; what it is taken for only makes the bound higher.
+    chains = {part for each in templates for part in re.split(r"\[[^]|]*\]\|?", str(each)) if part}
+    return sum(1 + chain.count(".") for chain in chains)
+
+
+def check_collisions(n: int, moves: int) -> None:
+    """Raise BadModel if n keys collide so often that placing and finding them takes long.
+
+    ``moves`` is the number of times that a key was moved to the next place.
+    """
+    if moves > MOST_MOVES * (n + FEW_KEYS):
+        raise BadModel("its feature keys collide too often; laso.mix makes keys that do not")
+
+
+def _shown(size: float) -> str:
+    return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.1f} MB"

@@ -1,0 +1,42 @@
+"""Writes the model files of the corpus: ``python -m tests.fuzz.seeds``."""
+
+from __future__ import annotations
+
+from laso import Chunker, Tagger, exact, sgd, standard
+from tests.fuzz.targets import CORPUS
+
+X = [["the", "kettle", "boiled"], ["a", "dog", "slept"], ["dogs", "slept"]]
+Y = [["D", "N", "V"], ["D", "N", "V"], ["N", "V"]]
+TEXTS = {
+    "a.tpl": 'w[-1..1]\nw[0]|pos[0]\nlabel[-1]\nw.suffix2.lower[0]\nw.test("^[A-Z]")[0]\nbias\n',
+    "b.tpl": "# CRF++\nU00:%x[-2,0]\nU01:%x[0,0]/%x[0,1]\nB\n",
+    "c.tpl": '*\nu:wrd=%x[0,0]\nu:suf=%m[0,0,".?.?$"]\nb:%t[0,0,"^\\u"]\n',
+    "a.txt": "The DT B-NP\ncat NN I-NP\n\nsat VBD B-VP\n. . O\n",
+    "b.txt": "a\tX\r\nb\tY\r\n\r\nc\tX\r\n",
+    "a.conllu": "# text = Dogs sleep\n1\tDogs\tdog\tNOUN\tNNS\t_\t2\tnsubj\t_\t_\n"
+    "2-3\tdon't\t_\t_\t_\t_\t_\t_\t_\t_\n2\tsleep\tsleep\tVERB\tVBP\t_\t0\troot\t_\t_\n\n",
+    "a.jsonl": '{"tokens": ["The", "cat"], "labels": ["DT", "NN"]}\n{"text": "It sat."}\n',
+}
+
+
+def main() -> None:
+    """Write all files; they are small and made up."""
+    CORPUS.mkdir(exist_ok=True)
+    for name, text in TEXTS.items():
+        (CORPUS / name).write_bytes(text.encode())
+    features = ["w[0]", "w.suffix2[0]", 'w.test("^[a-d]")[0]', "label[-1]"]
+    Tagger(features=features, queue=2, epochs=2).fit(X, Y).save(
+        CORPUS / "tagger.laso", training=True
+    )
+    attributes = [[{"w": word, "n": 2.0} for word in sentence] for sentence in X]
+    Tagger(queue=exact(), update=sgd(), strategy=standard, epochs=2).fit(attributes, Y).save(
+        CORPUS / "crf.laso", training=True
+    )
+    chunks = [[("the", "B-NP"), ("kettle", "I-NP"), ("boiled", "O")]] * 2
+    Chunker(features=["w[each]", "w[first-1]", "length", "label[-1]"], epochs=2).fit(chunks).save(
+        CORPUS / "chunker.laso", training=True
+    )
+
+
+if __name__ == "__main__":
+    main()

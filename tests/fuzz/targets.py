@@ -1,0 +1,179 @@
+"""What is attacked: the readers of model files, templates and corpora."""
+
+from __future__ import annotations
+
+import io
+import os
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from laso import LasoError, load_model
+from laso.data.reading import read, read_table
+from laso.engine.native.dispatch import Kernels
+from laso.features import parse_templates
+from laso.features.other_tools import read_crfpp, read_wapiti
+from laso.updates import Lbfgs
+from tests.fuzz.mutants import model_mutant, text_mutant
+
+CORPUS = Path(__file__).parent / "corpus"
+
+
+class NeedsCompiling(Exception):
+    """A model whose settings need kernels that no seed has needed, which takes many seconds."""
+
+
+def without_compiler() -> None:
+    """Let kernels that are not in the cache end a mutant instead of being compiled."""
+
+    def refused(self: Any, name: str, *_: Any) -> Any:
+        raise NeedsCompiling(name)
+
+    kernels: Any = Kernels
+    kernels._compile = kernels._call_numba = refused
+
+
+class Lost(Exception):
+    """A model that was loaded and saved does not load again as it was."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A reader, with the files to begin with and the way to change them."""
+
+    name: str
+    ends: tuple[str, ...]
+    mutant: Callable[[bytes, Random], bytes]
+    run: Callable[[bytes, Path], None]
+
+    def seeds(self) -> list[bytes]:
+        """Return the files of the corpus that belong to this target."""
+        files = sorted(p for p in CORPUS.rglob("*") if p.name.endswith(self.ends))
+        return [path.read_bytes() for path in files]
+
+
+def inputs_for(model: Any) -> list[Any]:
+    """Return sentences of the kind that a model was trained on."""
+    names = len(model.task_.encoder_.names)
+    words = [["the", "kettle", "boiled"], ["odd", "dogs"], []]
+    if model.task_.encoder_.width >= 0:
+        import numpy as np
+
+        return [np.ones((2, min(model.task_.encoder_.width, 1000)))]
+    if not names:
+        return [[{"w": word, "n": 2.0} for word in sentence] for sentence in words]
+    return [[(word,) * names for word in sentence] for sentence in words]
+
+
+def use_model(data: bytes, folder: Path) -> None:
+    """Load a model, call what models do, save it, and load it again."""
+    path = folder / "model"
+    path.write_bytes(data)
+    model = load_model(path)
+    X = inputs_for(model)
+    outputs = model.predict(X)
+    model.predict_nbest(X, 2)
+    model.predict_confidence(X)
+    if str(model.queue) == "exact()":
+        model.predict_marginals(X)
+    again = folder / "again"
+    model.save(again)
+    if _plain(load_model(again).predict(X)) != _plain(outputs):
+        raise Lost("the model predicts other labels after it was saved")
+    rule = model.update_rule(model.task_)
+    if model.training_ is not None and not isinstance(rule, Lbfgs):
+        labels = list(model.classes_)
+        gold = [_gold(model, labels, len(x)) for x in X]
+        model.partial_fit(X, gold)
+        model.save(again, training=True)
+        load_model(again)
+
+
+def _gold(model: Any, labels: list[str], n: int) -> list[Any]:
+    if model.task_.name == "chunking":
+        return ["O"] * n
+    if model.task_.name == "joint":
+        layers = model.task_.encoder_.of_layer
+        return [tuple(layers[name][0] for name in model.task_.layers)] * n
+    return [labels[i % len(labels)] for i in range(n)]
+
+
+def _plain(outputs: Any) -> Any:
+    return outputs.tolist() if hasattr(outputs, "tolist") else outputs
+
+
+def use_templates(data: bytes, folder: Path) -> None:
+    """Read a text as templates of all three kinds."""
+    path = folder / "templates"
+    path.write_bytes(data)
+    for reader in (_own, read_crfpp, read_wapiti):
+        try:
+            reader(path)
+        except LasoError:
+            if reader is read_wapiti:
+                raise
+
+
+def _own(path: Path) -> None:
+    parse_templates(path.read_bytes().decode("utf-8", "replace"))
+
+
+def of_format(kind: str) -> Callable[[bytes, Path], None]:
+    """Return the target of the reader of a format."""
+
+    def use(data: bytes, folder: Path) -> None:
+        errors = []
+        for reader in (
+            lambda: list(read(io.BytesIO(data), format=kind)),
+            lambda: read_table(io.BytesIO(data), format=kind),
+        ):
+            try:
+                reader()
+            except LasoError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
+    return use
+
+
+TARGETS = {
+    target.name: target
+    for target in (
+        Target("model", (".laso",), model_mutant, use_model),
+        Target("templates", (".tpl",), text_mutant, use_templates),
+        Target("columns", (".txt",), text_mutant, of_format("columns")),
+        Target("conllu", (".conllu",), text_mutant, of_format("conllu")),
+        Target("jsonl", (".jsonl",), text_mutant, of_format("jsonl")),
+    )
+}
+
+
+def outcome(target: Target, data: bytes, folder: Path) -> tuple[str, str]:
+    """Run a target on a file: "ok", "error", "memory" or "foreign", and what was raised."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            target.run(data, folder)
+        except LasoError as error:
+            return "error", f"{type(error).__name__}: {error}"[:300]
+        except NeedsCompiling as error:
+            return "compile", str(error)
+        except MemoryError as error:
+            return "memory", repr(error)[:300]
+        except Lost as error:
+            return "lost", str(error)
+        except Exception as error:
+            place = error.__traceback__
+            while place is not None and place.tb_next is not None:
+                place = place.tb_next
+            where = (
+                ""
+                if place is None
+                else (f"{os.path.basename(place.tb_frame.f_code.co_filename)}:{place.tb_lineno}")
+            )
+            return "foreign", f"{type(error).__name__} at {where}: {error}"[:300]
+    return "ok", ""

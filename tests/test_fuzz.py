@@ -1,0 +1,87 @@
+"""The corpus of the fuzzer gives results or clear errors, and a short campaign finds nothing."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fuzz.targets import CORPUS, TARGETS, outcome
+
+ROOT = Path(__file__).parents[1]
+
+
+def of_corpus():
+    for target in TARGETS.values():
+        for path in sorted(CORPUS.rglob("*")):
+            if path.name.endswith(target.ends):
+                yield pytest.param(target, path, id=path.name)
+
+
+@pytest.mark.parametrize(("target", "path"), list(of_corpus()))
+def test_every_file_of_the_corpus_is_answered(target, path, tmp_path):
+    kind, text = outcome(target, path.read_bytes(), tmp_path)
+    assert kind in ("ok", "error"), text
+    if target.name == "model" and path.parent == CORPUS:  # not a finding
+        assert kind == "ok", text
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it limits processes as Linux does")
+def test_a_short_campaign_finds_nothing(tmp_path):
+    command = [sys.executable, "-m", "tests.fuzz", "--seconds", "25", "--seed", "3"]
+    command += ["--keep", str(tmp_path / "kept"), "--json", str(tmp_path / "figures.json")]
+    run = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
+    figures = json.loads((tmp_path / "figures.json").read_text(encoding="utf-8"))
+    assert figures["findings"] == []
+    for target in figures["targets"].values():
+        assert target["mutants"] >= 100
+        assert target["error"] > 0
+        assert target["lines"] > 50
+
+
+def test_a_finding_is_counted_and_kept(tmp_path, monkeypatch, capsys):
+    """The fuzzer itself: what must not be is told apart."""
+    from random import Random
+
+    from tests.fuzz import __main__ as fuzz
+    from tests.fuzz.targets import Target
+
+    def run(data, folder):
+        if data == b"crash":
+            import os
+
+            os.kill(os.getpid(), 9)
+        if data == b"hang":
+            while True:
+                pass
+        if data == b"foreign":
+            raise KeyError(data)
+
+    kinds = [b"ok", b"foreign", b"crash", b"hang", b"ok"]
+
+    def mutant(data: bytes, draw: Any) -> bytes:
+        return kinds[int(draw.seeded)]
+
+    class Numbered(Random):
+        def __init__(self, text):
+            super().__init__(text)
+            self.seeded = str(text).rpartition("/")[2]
+
+    monkeypatch.setattr(fuzz, "Random", Numbered)
+    monkeypatch.setattr(fuzz, "SECONDS", 0.5)
+    target = Target("odd", (".odd",), mutant, run)
+    monkeypatch.setitem(TARGETS, "odd", target)
+    monkeypatch.setattr(Target, "seeds", lambda self: [b"seed"])
+    code = fuzz.main(["--targets", "odd", "--mutants", "5", "--keep", str(tmp_path)])
+    assert code == 1
+    counts = json.loads(capsys.readouterr().out)["targets"]["odd"]
+    found = {kind: counts[kind] for kind in ("ok", "foreign", "crash", "hang")}
+    assert found == {"ok": 2, "foreign": 1, "crash": 1, "hang": 1}
+    assert {path.name.partition("-")[0] for path in tmp_path.iterdir()} == {
+        "foreign",
+        "crash",
+        "hang",
+    }
