@@ -1,4 +1,4 @@
-"""Arc-hybrid parsing: its oracle against brute force, and learning of trees."""
+"""Transition systems: oracles against brute force, by hand, and trees of steps."""
 
 from __future__ import annotations
 
@@ -12,169 +12,288 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from laso import beam, perceptron, restart
+from laso import BadData, BadTemplate
 from laso.engine import layout as at
 from laso.engine.layout import Input
-from laso.engine.machine import Machine, all_of, averaged, new_table
-from laso.engine.options import options_for
-from laso.engine.passes import Plan, Training, train
-from laso.tasks.parsing.problem import (
-    LEFT,
-    N_LABELS,
-    NO_HEAD,
-    RIGHT,
-    ROOT,
-    SHIFT,
-    Parsing,
-    heads_after,
-    heads_of,
+from laso.tasks.parsing.systems import SYSTEMS, System
+from laso.tasks.parsing.templates import default_templates, parse_templates
+from laso.tasks.parsing.trees import (
+    FEWEST,
+    Trees,
+    checked_tree,
+    crossing,
     is_projective,
-    spec_for,
-    usual_templates,
+    projective,
+    restored,
 )
-from tests.engine_inputs import corpus_of, projective
-from tests.engine_twins import split
+from tests.engine_inputs import OPERATORS, tree_encoder, tree_of
 
 State = tuple[int, ...]
-Heads = tuple[int, ...]
+Tree = tuple[tuple[Any, Any], ...]
+HYBRID = SYSTEMS["arc-hybrid"]
 
 
-def sentence(n: int) -> Input:
+LABELS = (*OPERATORS, "reduce")
+
+
+def sentence(n: int, **given: Any) -> Input:
     none = np.zeros(0, np.int64)
-    return Input(np.zeros((n, 1), np.int32), none, np.zeros(0, np.float32), spec_for([]))
+    spec = tree_encoder([], LABELS, **given).spec_for(0, None)
+    return Input(np.zeros((n, 2), np.int32), none, np.zeros(0, np.float32), spec)
 
 
-def initial(n: int) -> State:
-    limits = np.zeros(5, np.int64)
-    Parsing.limits(sentence(n), limits)
-    row = np.full(limits[at.STATE_SIZE], 99, np.int32)
-    Parsing.initial(sentence(n), row)
-    return tuple(row.tolist())
+class Space:
+    """All states and trees of n words, by brute force."""
+
+    def __init__(self, system: System, n: int, **given: Any) -> None:
+        self.problem, self.n, self.x = system.problem, n, sentence(n, **given)
+        self.system, problem = system, system.problem
+        self.labels = [i for i, name in enumerate(LABELS) if " " in name or name in system.always]
+        limits = np.zeros(len(at.Limit), np.int64)
+        problem.limits(self.x, limits)
+        self.size = int(limits[at.STATE_SIZE])
+        row = np.zeros(self.size, np.int32)
+        problem.initial(self.x, row)
+        self.initial: State = tuple(row.tolist())
+        self.trees_from = cache(self._trees_from)
+
+    def steps(self, state: State) -> Iterator[tuple[int, State]]:
+        row = np.array(state, np.int32)
+        for label in self.labels:
+            if self.problem.allowed(self.x, row, 0, label):
+                new = np.zeros(self.size, np.int32)
+                self.problem.apply(self.x, row, 0, label, new)
+                yield label, tuple(new.tolist())
+
+    def is_goal(self, state: State) -> bool:
+        return bool(self.problem.is_goal(self.x, np.array(state, np.int32)))
+
+    def paths(self, state: State, before: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
+        if self.is_goal(state):
+            yield before
+        for label, new in self.steps(state):
+            yield from self.paths(new, (*before, label))
+
+    def tree(self, path: tuple[int, ...]) -> Tree:
+        found: list[Any] = [None] * self.n
+        for arc in self.system.arcs([LABELS[label] for label in path], self.n):
+            if arc is not None:
+                word, head, label = arc
+                found[word] = (0 if head == self.n else head + 1, label)
+        return tuple(found)
+
+    def _trees_from(self, before: tuple[int, ...], state: State) -> frozenset[Tree]:
+        return frozenset(self.tree(path) for path in self.paths(state, before))
+
+    def is_good(self, tree: Tree, state: State, label: int) -> bool:
+        y = tree_encoder([]).numbers(list(tree))
+        row = np.array(state, np.int32)
+        return bool(self.problem.is_good(self.x, y, row, 0, label))
 
 
-def steps(n: int, state: State) -> Iterator[tuple[int, State]]:
-    row = np.array(state, np.int32)
-    for label in range(N_LABELS):
-        if Parsing.allowed(sentence(n), row, 0, label):
-            new = np.full_like(row, 99)
-            Parsing.apply(sentence(n), row, 0, label, new)
-            yield label, tuple(new.tolist())
+def all_trees(n: int, *, single_root: bool) -> set[Tree]:
+    """All projective trees, with the labels that the operators have for each direction."""
+
+    def rooted(heads: tuple[int, ...], word: int) -> bool:
+        for _ in range(n + 1):
+            word = heads[word - 1] if word else 0
+        return word == 0
+
+    found: set[Tree] = set()
+    for heads in product(range(n + 1), repeat=n):
+        whole = all(rooted(heads, word) for word in range(1, n + 1)) and is_projective(heads)
+        if whole and (not single_root or heads.count(0) <= 1):
+            labels = [
+                "b" if head == 0 else "ab" if head > i else "a"
+                for i, head in enumerate(heads, start=1)
+            ]
+            found |= {tuple(zip(heads, chosen, strict=True)) for chosen in product(*labels)}
+    return found
 
 
-def is_goal(n: int, state: State) -> bool:
-    return bool(Parsing.is_goal(sentence(n), np.array(state, np.int32)))
+each_system = pytest.mark.parametrize("system", SYSTEMS.values(), ids=SYSTEMS)
+DYNAMIC = {name: system for name, system in SYSTEMS.items() if system.dynamic}
 
 
-def loss(n: int, y: Heads, state: State, label: int) -> float:
-    row = np.array(state, np.int32)
-    return float(Parsing.loss(sentence(n), np.array(y), row, 0, label, True, True))
+@each_system
+@pytest.mark.parametrize("single_root", [True, False])
+@pytest.mark.parametrize("n", range(4))
+def test_the_search_reaches_exactly_the_projective_trees(system, n, single_root):
+    space = Space(system, n, single_root=single_root)
+    assert space.trees_from((), space.initial) == all_trees(n, single_root=single_root)
 
 
-def is_good(n: int, y: Heads, state: State, label: int) -> bool:
-    return bool(Parsing.is_good(sentence(n), np.array(y), np.array(state, np.int32), 0, label))
+@pytest.mark.parametrize("system", DYNAMIC.values(), ids=DYNAMIC)
+@pytest.mark.parametrize("n", range(1, 4))
+def test_a_step_is_good_if_the_tree_stays_within_reach(system, n):
+    space = Space(system, n)
+
+    def walk(before: tuple[int, ...], state: State) -> None:
+        within = space.trees_from(before, state)
+        for label, new in space.steps(state):
+            after = space.trees_from((*before, label), new)
+            for tree in within:
+                good = space.is_good(tree, state, label)
+                # Arc-eager does not count on what only RIGHT at the end can save.
+                assert good == (tree in after) or (system is not HYBRID and not good)
+            walk((*before, label), new)
+
+    walk((), space.initial)
 
 
-@cache
-def outputs(n: int, state: State) -> frozenset[Heads]:
-    """By brute force: all trees that a state may lead to."""
-    if is_goal(n, state):
-        return frozenset([tuple(heads_of(state, n))])
-    return frozenset().union(*(outputs(n, new) for _, new in steps(n, state)))
+@each_system
+def test_a_partial_tree_is_reached_by_good_steps_alone(system):
+    space = Space(system, 3)
+    for tree in all_trees(3, single_root=True):
+        for known in product([True, False], repeat=3):
+            part = tuple(arc if k else (None, None) for arc, k in zip(tree, known, strict=True))
+            front: list[tuple[tuple[int, ...], State]] = [((), space.initial)]
+            while front:
+                before, state = front.pop()
+                good = [
+                    ((*before, label), new)
+                    for label, new in space.steps(state)
+                    if space.is_good(part, state, label)
+                ]
+                if space.is_goal(state):
+                    found = space.tree(before)
+                    assert all(p in ((None, None), f) for p, f in zip(part, found, strict=True))
+                else:
+                    assert good
+                front += good
 
 
-@cache
-def states(n: int) -> frozenset[State]:
-    """By brute force: all states."""
-    found, front = {initial(n)}, [initial(n)]
-    while front:
-        new = [s for _, s in steps(n, front.pop()) if s not in found]
-        found.update(new)
-        front += new
-    return frozenset(found)
+@each_system
+@pytest.mark.parametrize("n", range(1, 5))
+def test_the_static_oracle_has_one_path_to_each_tree(system, n):
+    space = Space(system, n, static=True)
+    for tree in all_trees(n, single_root=True):
+        state, path = space.initial, []
+        while not space.is_goal(state):
+            good = [step for step in space.steps(state) if space.is_good(tree, state, step[0])]
+            assert len(good) == 1
+            path.append(good[0][0])
+            state = good[0][1]
+        assert space.tree(tuple(path)) == tree
 
 
-def trees(n: int) -> list[Heads]:
-    """All projective trees over n words and the root."""
-
-    def rooted(heads: Heads, word: int) -> bool:
-        for _ in range(n):
-            word = heads[word] if word != ROOT else ROOT
-        return word == ROOT
-
-    every = product([ROOT, *range(n)], repeat=n)
-    return [h for h in every if all(rooted(h, w) for w in range(n)) and is_projective(h)]
-
-
-@pytest.mark.parametrize("n", range(6))
-def test_the_search_reaches_exactly_the_projective_trees(n):
-    assert outputs(n, initial(n)) == set(trees(n))
-
-
-@pytest.mark.parametrize("n", range(1, 6))
-def test_a_step_is_good_if_the_tree_stays_within_reach(n):
-    for y in trees(n):
-        for state in states(n):
-            if y in outputs(n, state):
-                for label, new in steps(n, state):
-                    assert is_good(n, y, state, label) == (y in outputs(n, new))
-
-
-def test_steps_that_are_not_valid_are_not_good():
-    for state in states(2):
-        valid = {label for label, _ in steps(2, state)}
-        for y in trees(2):
-            good = {label for label in range(N_LABELS) if is_good(2, y, state, label)}
-            assert good <= valid
-
-
-@settings(deadline=None, derandomize=True, max_examples=100)
-@given(st.data(), st.integers(0, 7))
-def test_the_loss_of_a_path_is_the_number_of_wrong_heads(data, n):
-    wanted = projective(data.draw, range(n), ROOT)
-    y = tuple(wanted[i] for i in range(n))
-    state, total = initial(n), 0.0
-    labels: list[int] = []
-    while not is_goal(n, state):
-        label, new = data.draw(st.sampled_from(list(steps(n, state))))
-        assert Parsing.key(sentence(n), np.array(state), 0, label) == len(labels) + 1
-        total += loss(n, y, state, label)
-        labels.append(label)
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(st.data(), st.integers(1, 7))
+def test_the_loss_of_a_path_is_the_number_of_wrong_arcs(data, n):
+    space = Space(HYBRID, n)
+    gold = [arc if arc[0] is not None else (None, None) for arc in tree_of(data.draw, n)]
+    y = tree_encoder([]).numbers(gold)
+    state, total, path = space.initial, 0.0, []
+    while not space.is_goal(state):
+        label, new = data.draw(st.sampled_from(list(space.steps(state))))
+        row = np.array(state, np.int32)
+        total += HYBRID.problem.loss(space.x, y, row, 0, label, True, True)
+        path.append(label)
         state = new
-    found = heads_of(state, n)
-    assert total == sum(a != b for a, b in zip(found, y, strict=True))
-    assert heads_after(labels, n) == found
-    assert len(labels) == 2 * n
+    pairs = list(zip(gold, space.tree(tuple(path)), strict=True))
+    wrong = sum(g[0] is not None and (g[0] != p[0] or g[1] not in (None, p[1])) for g, p in pairs)
+    assert total == wrong
+    assert len(path) == 2 * n
 
 
-def test_heads_by_hand():
-    # "the dog barks": the <- dog <- barks <- root
-    labels = [SHIFT, LEFT, SHIFT, LEFT, SHIFT, LEFT]
-    assert heads_after(labels, 3) == [1, 2, ROOT]
-    assert heads_after([SHIFT, SHIFT, RIGHT, LEFT], 2) == [ROOT, 0]
-    assert heads_after([SHIFT], 2) == [NO_HEAD, NO_HEAD]
+@each_system
+def test_the_arc_of_a_step_is_read_off_its_state(system):
+    space = Space(system, 3)
+    for path in space.paths(space.initial):
+        state, names = space.initial, [LABELS[label] for label in path]
+        for label, arc in zip(path, system.arcs(names, 3), strict=True):
+            found = system.new_arc(state, LABELS[label].partition(" ")[0])
+            assert found == (None if arc is None else arc[:2])
+            state = dict(space.steps(state))[label]
 
 
-def test_projective_by_hand():
-    assert is_projective([])
-    assert is_projective([1, ROOT, 1])
-    assert not is_projective([2, 3, ROOT, ROOT])  # 2 -> 0 crosses 3 -> 1
-    assert not is_projective([2, ROOT, 1])  # 2 -> 0 crosses the root's arc to 1
+def test_steps_by_hand():
+    # "the dog barks loudly": the <- dog <- barks -> loudly
+    names = ["shift", "left det", "shift", "left nsubj", "shift", "shift", "right x", "root r"]
+    arcs = [arc for arc in HYBRID.arcs(names, 4) if arc is not None]
+    assert arcs == [(0, 1, "det"), (1, 2, "nsubj"), (3, 2, "x"), (2, 4, "r")]
 
 
-def test_learning_reproduces_the_trees():
-    sentences: list[Any] = [
-        ([(0, 0), (1, 1), (2, 2)], [1, 2, ROOT]),
-        ([(3, 1), (2, 2), (0, 0), (1, 1)], [1, ROOT, 3, 1]),
-        ([(2, 2), (3, 1), (4, 3), (0, 0), (5, 1)], [ROOT, 0, 1, 4, 2]),
-    ]
-    rows, heads = zip(*sentences, strict=True)
-    corpus = corpus_of(rows, heads, spec_for(usual_templates(2)), columns=2)
-    options = options_for(Parsing, beam(4), perceptron(), restart)
-    machine = Machine(Parsing, options)
-    training = train(
-        machine, corpus, Training(new_table(N_LABELS, dtype=np.float64)), Plan(epochs=20)
-    )
-    assert training.converged
-    found, ends, _ = machine.decode(corpus, all_of(corpus), averaged(training.table))
-    labels = [[label for _, label in steps] for steps in split(found, ends)]
-    assert [heads_after(path, len(y)) for path, y in zip(labels, heads, strict=True)] == list(heads)
+# --------------------------------------------------------------------------- trees
+
+
+def test_crossing_by_hand():
+    assert crossing([]) == []
+    assert is_projective([2, 0, 2])
+    assert crossing([3, 4, 0, 3]) == [1, 2, 3]  # 4 -> 2 crosses 3 -> 1 and the root's arc to 3
+    assert crossing([3, 0, 2]) == [1, 2]  # 3 -> 1 crosses the root's arc to 2
+
+
+@settings(deadline=None, derandomize=True, max_examples=200)
+@given(st.data(), st.integers(1, 8))
+def test_lifting_makes_trees_projective_and_keeps_the_root(data, n):
+    order = data.draw(st.permutations(range(1, n + 1)))
+    tree: list[Any] = [(0, "root")] * n
+    for i, word in enumerate(order[1:], start=1):
+        tree[word - 1] = (order[data.draw(st.integers(0, i - 1))], f"l{word}")
+    lifted = projective(tree)
+    heads = [head for head, _ in lifted]
+    assert is_projective(heads)
+    assert heads.count(0) == 1
+    assert checked_tree(lifted, 1) == lifted
+    assert [str(label).split("^")[0] for _, label in lifted] == [label for _, label in tree]
+    if len({label for _, label in tree}) == n:  # labels tell words apart
+        assert restored(lifted) == tree or len(set(heads)) < n
+
+
+def test_marks_are_undone():
+    # 4 -> 2 crosses 3 -> 1 and the root's arc to 3; it is lifted to 3, the head of 4.
+    tree: list[Any] = [(3, "a"), (4, "b"), (0, "root"), (3, "c")]
+    assert projective(tree) == [(3, "a"), (3, "b^c"), (0, "root"), (3, "c")]
+    assert restored(projective(tree)) == tree
+    assert projective(tree, marked=False)[1] == (3, "b")
+    assert Trees([tree]).projective[0][1] == (3, "b")  # the mark is rare
+    often = Trees([tree] * FEWEST)
+    assert often.projective[0][1] == (3, "b^c")
+    assert often.coverage == (FEWEST, 0, 4 * FEWEST, FEWEST)
+
+
+@pytest.mark.parametrize(
+    ("arcs", "message"),
+    [
+        ([(1, "a")], "found the head 1"),
+        ([(2, "a")], "found the head 2"),
+        ([("x", "a")], "found the head 'x'"),
+        ([(0, 3)], "found the label 3"),
+        ([3], "found 3"),
+        ([(2, "a"), (1, "a")], "cycle"),
+    ],
+)
+def test_bad_trees(arcs, message):
+    with pytest.raises(BadData, match=message):
+        checked_tree(arcs, 1)
+
+
+# --------------------------------------------------------------------------- templates
+
+
+def test_templates_are_parsed_and_written_alike():
+    texts = default_templates(("w", "pos", "xpos"))
+    parsed = parse_templates(texts)
+    assert list(map(str, parsed)) == texts
+    assert parse_templates("\n".join(["# all", *texts])) == parsed
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("w", "column"),
+        ("w[x0]", "place"),
+        ("w[s0.l3]", "place"),
+        ("w[s9]", "s0 to s7"),
+        ("w[b1.l1]", "children"),
+        ("label[b1]", "children"),
+        ("lefts[s0.l1]", "a word of the stack"),
+        ("distance[s0]", "two of"),
+        ("lefts.lower[s0]", "without base"),
+        ("label.lower[s0]", "no base features"),
+    ],
+)
+def test_bad_templates(text, expected):
+    with pytest.raises(BadTemplate, match=expected):
+        parse_templates([text])

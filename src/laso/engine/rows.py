@@ -1,0 +1,164 @@
+"""The rows of weight tables: dense rows, and sparse rows where labels are many.
+
+Sparse rows take as much memory as they have weights. Learning and scoring are the same with both,
+bit for bit. The lattice has dense rows only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from laso.engine import layout as at
+from laso.engine.layout import Array, WeightTable
+
+MANY_LABELS = 80  # rows are sparse from so many labels on
+SMALLEST = 2  # entries that a sparse row has room for
+SOME = 10_000  # rows to work on at a time
+MATRICES = ("v", "u", "precisions")
+
+
+def is_sparse(table: WeightTable) -> bool:
+    """Return whether the rows of a table are sparse."""
+    return len(table.heads) > 0
+
+
+def n_labels(table: WeightTable) -> int:
+    """Return the number of labels of a table."""
+    return int(table.ints[at.LABELS]) if is_sparse(table) else int(table.v.shape[1])
+
+
+def n_rows(table: WeightTable) -> int:
+    """Return the number of rows that a table has room for."""
+    return len(table.heads) if is_sparse(table) else len(table.v)
+
+
+def n_weights(table: WeightTable) -> int:
+    """Return the number of weights that are not zero."""
+    if not is_sparse(table):
+        return int(np.count_nonzero(table.v))
+    return int(np.count_nonzero(table.v[entries_of(table, all_rows(table)), at.ENTRY_WEIGHT]))
+
+
+def all_rows(table: WeightTable) -> Array:
+    """Return the numbers of all rows that are in use."""
+    return np.arange(min(int(table.ints[at.ROWS]), n_rows(table)))
+
+
+def capacity(lengths: Array) -> Array:
+    """Return the room of sparse rows of these lengths: the next power of two."""
+    room = np.maximum(lengths, 1) - 1
+    for shift in (1, 2, 4, 8, 16):
+        room = room | room >> shift
+    return np.where(lengths > 0, np.maximum(room + 1, SMALLEST), 0)
+
+
+def entries_of(table: WeightTable, rows: Array) -> Array:
+    """Return the indices of all entries of sparse rows, row by row."""
+    lengths = table.heads[rows, at.HEAD_LENGTH].astype(np.int64)
+    starts = table.heads[rows, at.HEAD_START] - (np.cumsum(lengths) - lengths)
+    return np.asarray(np.repeat(starts, lengths) + np.arange(int(lengths.sum())))
+
+
+def dense_rows(table: WeightTable, rows: Array | int, name: str = "v") -> Array:
+    """Return some rows of one of MATRICES with a column for each label."""
+    matrix: Array = getattr(table, name)
+    if not is_sparse(table):
+        return np.asarray(matrix[rows])
+    chosen = np.atleast_1d(np.asarray(rows))
+    made = np.zeros((len(chosen), n_labels(table)), matrix.dtype)
+    if len(matrix):
+        entries = entries_of(table, chosen)
+        of = np.repeat(np.arange(len(chosen)), table.heads[chosen, at.HEAD_LENGTH])
+        labels = table.v[entries, at.ENTRY_LABEL].astype(np.int64)
+        made[of, labels] = matrix[entries, -1]
+    return made if np.ndim(rows) else made[0]
+
+
+def densified(table: WeightTable) -> WeightTable:
+    """Return the table with dense rows."""
+    if not is_sparse(table):
+        return table
+    rows = np.arange(len(table.mark)) if len(table.mark) else all_rows(table)
+    dense = {
+        name: dense_rows(table, rows if len(getattr(table, name)) else rows[:0], name)
+        for name in MATRICES
+    }
+    return table._replace(**dense, heads=no_heads())
+
+
+def no_heads() -> Array:
+    """Return the heads of a table of dense rows."""
+    return np.zeros((0, len(at.HeadColumn)), np.int32)
+
+
+def new_rows(n: int, labels: int, dtype: Any, *, sparse: bool) -> dict[str, Array]:
+    """Return the arrays of a table with room for n empty rows."""
+    if not sparse:
+        return {
+            "v": np.zeros((n, labels), dtype),
+            "u": np.zeros((n, labels), dtype),
+            "precisions": np.zeros((0, labels), dtype),
+            "heads": no_heads(),
+        }
+    entries = 4 * n
+    return {
+        "v": np.zeros((entries, len(at.EntryColumn)), dtype),
+        "u": np.zeros((entries, 1), dtype),
+        "precisions": np.zeros((0, 1), dtype),
+        "heads": np.zeros((n, len(at.HeadColumn)), np.int32),
+    }
+
+
+def from_triples(
+    rows: Array, labels: Array, matrices: dict[str, Array], n: int
+) -> dict[str, Array]:
+    """Return the arrays of n sparse rows, given (row, label) of their entries, sorted by row.
+
+    ``matrices`` has the values of v, and of u and precisions if there are any.
+    """
+    lengths = np.bincount(rows, minlength=n)
+    room = capacity(lengths)
+    starts = np.cumsum(room) - room
+    heads = np.zeros((max(n, 1), len(at.HeadColumn)), np.int32)
+    heads[:n] = np.stack([starts, lengths], axis=1)
+    before = np.cumsum(lengths) - lengths
+    places = starts[rows] + np.arange(len(rows)) - before[rows]
+    used, dtype = int(room.sum()), matrices["v"].dtype
+    v = np.zeros((used, len(at.EntryColumn)), dtype)
+    v[places, at.ENTRY_LABEL] = labels
+    v[places, at.ENTRY_WEIGHT] = matrices["v"]
+    made: dict[str, Array] = {"v": v, "heads": heads}
+    for name in ("u", "precisions"):
+        made[name] = np.zeros((used if name in matrices else 0, 1), dtype)
+        if name in matrices:
+            made[name][places, 0] = matrices[name]
+    return made
+
+
+def sparse_rows(table: WeightTable, rows: Array) -> dict[str, Array]:
+    """Return the arrays of some rows as sparse rows, without entries that are all zero."""
+    names = [name for name in MATRICES if len(getattr(table, name)) == len(table.v)]
+    entries = entries_of(table, rows)
+    of = np.repeat(np.arange(len(rows)), table.heads[rows, at.HEAD_LENGTH])
+    values = {name: getattr(table, name)[entries, -1] for name in names}
+    kept = np.logical_or.reduce([value != 0 for value in values.values()])
+    labels = table.v[entries[kept], at.ENTRY_LABEL]
+    return from_triples(of[kept], labels, {n: x[kept] for n, x in values.items()}, len(rows))
+
+
+def grown_entries(table: WeightTable, extra: int) -> WeightTable:
+    """Return a table of sparse rows with room for ``extra`` more moves of rows."""
+    used = int(table.ints[at.USED])
+    need = used + max(used // 4, 2 * extra * n_labels(table) + SMALLEST)
+    if need <= len(table.v):
+        return table
+    grown = {}
+    for name in MATRICES:
+        old: Array = getattr(table, name)
+        kept = len(old) or name != "precisions"
+        new = np.zeros((need if kept else 0, old.shape[1]), old.dtype)
+        new[: min(used, len(old))] = old[:used]
+        grown[name] = new
+    return table._replace(**grown)

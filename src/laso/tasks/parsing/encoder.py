@@ -1,0 +1,112 @@
+"""Sentences and trees as the arrays of the transition systems."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from laso.data.table import Data
+from laso.engine.layout import Array, Dataset
+from laso.features.encoder import ColumnEncoder, require_columns, sentence_starts
+from laso.features.inputs import string_keys
+from laso.features.templates import Atom, Template
+from laso.tasks.parsing import configuration as c
+from laso.tasks.parsing.operators import HEADS, LABELS, LAST_CHILD, PARTS, UNKNOWN
+from laso.tasks.parsing.templates import atom_program, is_input
+from laso.tasks.parsing.trees import Tree, unmarked
+
+KINDS = ("shift", "left", "right", "root", "reduce")
+"""The kinds of operators; the names of arcs follow them, as in ``left nsubj``."""
+
+
+@dataclass
+class ParsingEncoder(ColumnEncoder):
+    """Encodes sentences; ``labels`` are the names of operators."""
+
+    single_root: bool = True
+    static: bool = False
+    arc_labels: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        names = sorted({label.partition(" ")[2] for label in self.labels} - {""})
+        self.arc_labels = {name: i for i, name in enumerate(names)}
+
+    def _is_input(self, atom: Atom) -> bool:
+        return is_input(atom)
+
+    def _check_template(self, template: Template) -> None:
+        """Nothing is left to check: parsing has done it."""
+
+    def dataset(self, data: Data, gold: Sequence[Tree] | None = None) -> Dataset:
+        """Return the arrays for the engine; ``gold`` are projective trees."""
+        columns = require_columns(data)
+        n = int(columns.lengths.sum())
+        starts = sentence_starts(columns.lengths)
+        outputs, output_starts = np.zeros(0, np.int32), np.zeros(1, np.int64)
+        if gold is not None:
+            rows = [self.numbers(tree) for tree in gold]
+            outputs = np.concatenate(rows) if rows else outputs
+            output_starts = PARTS * starts
+        return Dataset(
+            items=self._column_items(columns, n),
+            starts=starts,
+            pool=np.zeros(0, np.int64),
+            values=np.zeros(0, np.float32),
+            spec=self.spec_for(0, None),
+            outputs=outputs,
+            output_starts=output_starts,
+        )
+
+    def arc_label(self, label: str | None) -> int | None:
+        """Return the number of an arc label, UNKNOWN for None; None: training has not seen it."""
+        if label is None:
+            return UNKNOWN
+        return self.arc_labels.get(label, self.arc_labels.get(unmarked(label)))
+
+    def numbers(self, tree: Tree) -> Array:
+        """Return the parts of an output: heads, labels, and the last child of each word."""
+        n = len(tree)
+        y = np.full((PARTS, n), UNKNOWN, np.int32)
+        for i, (head, label) in enumerate(tree):
+            if head is not None:
+                y[HEADS, i] = head - 1 if head else n
+                known = self.arc_label(label)
+                y[LABELS, i] = UNKNOWN if known is None else known
+                if head:
+                    y[LAST_CHILD, head - 1] = i  # the last one stays
+        return y.reshape(-1)
+
+    def spec_for(self, longest: int, most: int | None) -> Array:
+        """Return the problem's constants."""
+        if "spec" not in self._specs:
+            self._specs["spec"] = self._make_spec()
+        return self._specs["spec"]
+
+    def _make_spec(self) -> Array:
+        views = {key: i for i, key in enumerate(self.views)}
+        numbers: dict[tuple[int, int, int, int], int] = {}
+        programs: list[int] = []
+        keys = string_keys([template.identity for template in self.templates]).tolist()
+        for key, template in zip(keys, self.templates, strict=True):
+            programs += [key, len(template.atoms)]
+            for atom in template.atoms:
+                view = 0
+                if is_input(atom):
+                    view = views[self._column(template, atom.column), atom.bases]
+                program = atom_program(atom, view)
+                programs.append(numbers.setdefault(program, len(numbers)))
+        operators: list[int] = []
+        for label in self.labels:
+            kind, _, arc = label.partition(" ")
+            operators += [KINDS.index(kind), self.arc_labels.get(arc, UNKNOWN)]
+        head = [0] * c.HEAD
+        head[c.SINGLE_ROOT], head[c.STATIC] = int(self.single_root), int(self.static)
+        head[c.N_TEMPLATES], head[c.N_ATOMS] = len(self.templates), len(numbers)
+        head[c.OPERATORS] = c.HEAD
+        head[c.ATOMS] = c.HEAD + len(operators)
+        head[c.TEMPLATES] = head[c.ATOMS] + c.ATOM * len(numbers)
+        atoms = [number for atom in numbers for number in atom]
+        return np.array([*head, *operators, *atoms, *programs], np.int64)

@@ -1,0 +1,336 @@
+"""The task of ``Parser``: the head of each word, and the label of the arc."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from laso.data.formats import CONLLU, guessed
+from laso.data.reading import read_table
+from laso.data.table import Columns, Data
+from laso.engine.layout import Array, Dataset
+from laso.engine.problem import CompiledProblem
+from laso.errors import BadData, BadModel, quoted
+from laso.features.encoder import ColumnEncoder, require_columns
+from laso.features.inputs import read_input, read_labels, string_keys
+from laso.features.templates import BIAS, Template
+from laso.params import check_parameters
+from laso.queues import MakeQueue, beam
+from laso.tasks.base import Decision, Step
+from laso.tasks.batches import Operator
+from laso.tasks.parsing.encoder import ParsingEncoder
+from laso.tasks.parsing.names import feature_name
+from laso.tasks.parsing.systems import SYSTEMS, System, n_words
+from laso.tasks.parsing.templates import RESERVED, default_templates, parse_templates
+from laso.tasks.parsing.trees import Tree, Trees, checked_tree, restored, unmarked
+from laso.tasks.sequences import SequenceTask, label_list
+from laso.training import Rule
+from laso.tree_metrics import tree_scores
+from laso.updates import perceptron, worst
+
+ORACLES = ("dynamic", "static")
+NAMES = ("w", "pos", "xpos")
+FILE_NAMES = {"w": "form", "pos": "upos"}  # columns of CoNLL-U that have another name here
+
+
+class ParsingTask(SequenceTask):
+    """Finds the head of each word of a sentence, and the label of the arc.
+
+    The parameters are those of ``laso.Parser``.
+    """
+
+    name = "parsing"
+    encoder_: ParsingEncoder
+
+    def __init__(
+        self,
+        *,
+        system: str = "arc-hybrid",
+        oracle: str = "static",
+        features: str | Sequence[str | Template] | None = None,
+        columns: Sequence[str] | None = None,
+        pseudo_projective: bool = True,
+    ) -> None:
+        super().__init__(columns=columns)
+        self.system = system
+        self.oracle = oracle
+        self.features = features
+        self.pseudo_projective = pseudo_projective
+
+    def validate(self) -> None:
+        """Raise ValueError if a parameter is invalid."""
+        check_parameters(
+            self,
+            [
+                ("system", self.system in SYSTEMS, f"one of {', '.join(SYSTEMS)}"),
+                ("oracle", self.oracle in ORACLES, f"one of {', '.join(ORACLES)}"),
+            ],
+        )
+
+    @property
+    def transitions(self) -> System:
+        """The transition system."""
+        return SYSTEMS[self.system]
+
+    @property
+    def problem(self) -> type[CompiledProblem]:  # type: ignore[override]
+        """The search problem."""
+        return self.transitions.problem
+
+    def default_queue(self) -> MakeQueue:
+        """Return a beam of 8."""
+        return beam(8)
+
+    def default_update(self) -> Rule:
+        """Return the perceptron against the best wrong node."""
+        return perceptron(weighting=worst)
+
+    # ------------------------------------------------------------------ reading
+
+    @property
+    def n_layers(self) -> int:
+        """The number of columns of a tree: head and label."""
+        return 2
+
+    def column_names(self, n: int) -> tuple[str, ...]:
+        """Return the names of n input columns."""
+        if self.columns is None:
+            return tuple(NAMES[i] if i < len(NAMES) else str(i) for i in range(n))
+        for name in self.columns:
+            if name in RESERVED:
+                raise ValueError(f"found the column name {name!r}, expected another")
+        return super().column_names(n)
+
+    def read_data(self, X: Any, *, named: bool = True) -> Data:
+        """Return what the user passed as columns: of a CoNLL-U file inputs, heads and labels.
+
+        Other files are column files, whose last columns are heads and labels.
+        """
+        if not isinstance(X, (str, os.PathLike)) or not is_conllu(X):
+            return read_input(X, named=named)
+        table = read_table(X, format="conllu")
+        encoder: ParsingEncoder | None = getattr(self, "encoder_", None)
+        names = self.columns or (NAMES if encoder is None else encoder.names)
+        names = [FILE_NAMES.get(name, name) for name in names]
+        for name in names:
+            if name not in CONLLU:
+                raise BadData(
+                    f"found no column {quoted(name)}, expected w, pos or one of "
+                    f"{', '.join(CONLLU)}",
+                    file=os.fspath(X),
+                )
+        chosen = [table.columns[CONLLU.index(name)] for name in (*names, "head", "deprel")]
+        return replace(table, columns=chosen)
+
+    def read(self, X: Any, y: Any) -> tuple[Data, Trees]:
+        """Return sentences and trees; without ``y`` the last columns have heads and labels."""
+        data = require_columns(self.read_data(X))
+        if not data.lengths.sum():
+            raise BadData("found no token to learn from, expected at least one")
+        if y is None:
+            if len(data.columns) < 3:
+                raise BadData(
+                    f"found {len(data.columns)} columns, expected words, heads and labels; or y"
+                )
+            return self.split(data)
+        return self._unlabelled(data), self._trees(read_labels(y, data.lengths), data.lengths)
+
+    def split(self, data: Columns) -> tuple[Columns, Trees]:
+        """Return the input columns and the trees, which are the last two columns."""
+        arcs = list(zip(*(label_list(column) for column in data.columns[-2:]), strict=True))
+        return replace(data, columns=data.columns[:-2]), self._trees(arcs, data.lengths)
+
+    def _unlabelled(self, data: Data) -> Data:
+        encoder = getattr(self, "encoder_", None)
+        if encoder is None or not isinstance(data, Columns):
+            return data
+        labelled = len(data.columns) == len(encoder.names) + self.n_layers
+        return replace(data, columns=data.columns[:-2]) if labelled else data
+
+    def _trees(self, arcs: Sequence[Any], lengths: Array) -> Trees:
+        bounds = enumerate(pairwise([0, *np.cumsum(lengths).tolist()]), start=1)
+        return Trees([checked_tree(arcs[a:b], i) for i, (a, b) in bounds], self.pseudo_projective)
+
+    def take(self, inputs: Data, chosen: Sequence[int]) -> Data:
+        """Return all inputs, since ``decode_all`` does not use them."""
+        return inputs
+
+    # ------------------------------------------------------------------ learning from data
+
+    def labels_in(self, data: Data, outputs: Trees) -> list[str]:
+        """Return the names of the operators that lead to the trees."""
+        return sorted({*self.transitions.always, *outputs.operators()})
+
+    def counts_in(self, data: Data, outputs: Trees) -> list[Counter[str]]:
+        """Return the frequency of each operator that adds an arc; heads alone have none."""
+        return [Counter(), outputs.operators()]
+
+    def state_with(
+        self, state: dict[str, Any] | None, data: Data, outputs: Trees
+    ) -> dict[str, Any]:
+        """Return whether trees have a single root, and how many arcs of the trees cross others."""
+        before = state or {"single_root": True, "coverage": [0, 0, 0, 0]}
+        more = zip(before["coverage"], outputs.coverage, strict=True)
+        return {
+            "single_root": before["single_root"] and outputs.has_single_roots(),
+            "coverage": [a + b for a, b in more],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Check the state, which is from a file."""
+        if set(state) != {"single_root", "coverage"} or type(state["single_root"]) is not bool:
+            raise BadModel(f"found the state {quoted(state)}, expected single_root and coverage")
+
+    def keeps_weights(self, old: ColumnEncoder, new: ColumnEncoder) -> bool:
+        """Return whether features keep their keys, in which arc labels are numbers."""
+        assert isinstance(old, ParsingEncoder)
+        assert isinstance(new, ParsingEncoder)
+        return super().keeps_weights(old, new) and old.arc_labels == new.arc_labels
+
+    # ------------------------------------------------------------------ encoding
+
+    def templates(self, names: tuple[str, ...]) -> str | Sequence[str | Template]:
+        """Return the feature templates for columns of these names."""
+        return default_templates(names) if self.features is None else self.features
+
+    def parse(self, templates: str | Iterable[str | Template]) -> tuple[Template, ...]:
+        """Parse templates of configurations."""
+        return parse_templates(templates)
+
+    def make_encoder(
+        self,
+        templates: tuple[Template, ...],
+        names: tuple[str, ...],
+        labels: tuple[str, ...],
+        width: int,
+    ) -> ColumnEncoder:
+        """Return an encoder."""
+        return ParsingEncoder(
+            templates,
+            names,
+            labels,
+            width,
+            single_root=self.state_["single_root"],
+            static=self.oracle == "static" or not self.transitions.dynamic,
+        )
+
+    def gold_numbers(self, data: Data, outputs: Trees) -> Any:
+        """Return the trees that are learned from, which are projective."""
+        for i, tree in enumerate(outputs.projective, start=1):
+            for j, (head, label) in enumerate(tree, start=1):
+                if head is not None and self.encoder_.arc_label(label) is None:
+                    raise BadData(
+                        f"found the label {quoted(label)}, which training has not seen",
+                        sentence=i,
+                        token=j,
+                    )
+        return outputs.projective
+
+    # ------------------------------------------------------------------ outputs
+
+    def gold_outputs(self, inputs: Data, outputs: Trees) -> list[Any]:
+        """Return the gold trees."""
+        return list(outputs.gold)
+
+    def decode_all(self, inputs: Any, steps: Array, ends: Array) -> list[Tree]:
+        """Return the tree of each sentence."""
+        names = np.array(self.encoder_.labels, dtype=object)[steps[:, 1]].tolist()
+        return [self._tree(names[a:b]) for a, b in pairwise([0, *ends.tolist()])]
+
+    def _tree(self, names: list[str]) -> Tree:
+        n = n_words(names)
+        tree: Tree = [(0, None)] * n
+        for arc in self.transitions.arcs(names, n):
+            if arc is not None:
+                word, head, label = arc
+                tree[word] = (0 if head == n else head + 1, label)
+        return restored(tree)
+
+    def score(self, gold: Sequence[Tree], predicted: Sequence[Tree]) -> float:
+        """Return the labelled attachment score, as the CoNLL 2018 evaluation defines it."""
+        return tree_scores(gold, predicted).las / 100
+
+    # ------------------------------------------------------------------ names
+
+    def describe(self, group: int, label: int) -> Step:
+        """Return the name of an operator; SHIFT is about the next word."""
+        name = self.encoder_.labels[label]
+        return Step(name, int(name == "shift"))
+
+    def path_decisions(self, steps: Sequence[Operator]) -> list[Decision | None]:
+        """Return the arcs that steps add, after those that were lifted are put back."""
+        names = [self.encoder_.labels[label] for _, label in steps]
+        tree = self._tree(names)
+        arcs = self.transitions.arcs(names, len(tree))
+        return [
+            None if arc is None else (_arc_name(tree[arc[0]]), arc[0], arc[0] + 1) for arc in arcs
+        ]
+
+    def step_items(
+        self, state: Sequence[int], operator: Operator, position: int
+    ) -> tuple[Sequence[Any], int, int]:
+        """Return label, head and both of the arc that a step adds, and its word."""
+        kind, _, label = self.encoder_.labels[operator[1]].partition(" ")
+        arc = self.transitions.new_arc(state, kind)
+        if arc is None:
+            return [kind], position, position + 1
+        word, head = arc
+        head = 0 if kind == "root" else head + 1
+        own = unmarked(label)
+        return [own, head, (head, own)], word, word + 1
+
+    def known_gold(self, inputs: Data, known: Any) -> Dataset | None:
+        """Return a sentence with the tree of which only some arcs are known."""
+        arcs = list(known)
+        n = int(require_columns(inputs).lengths.sum())
+        if len(arcs) != n:
+            raise BadData(f"found {len(arcs)} known arcs for {n} tokens")
+        trees = Trees([checked_tree(arcs, 1)], marked=False)
+        for operator in trees.operators():
+            if operator not in self.encoder_.labels:
+                raise BadData(f"found {operator!r} as known, which training has not seen")
+        return self.encoder_.dataset(inputs, self.gold_numbers(inputs, trees))
+
+    def evaluation(self, gold: Sequence[Any], predicted: Sequence[Any]) -> Any:
+        """Return attachment scores, by label and by length of sentence."""
+        return tree_scores([checked_tree(tree, i) for i, tree in enumerate(gold, 1)], predicted)
+
+    def decisions(self, y: Tree) -> set[tuple[str, int, int]] | None:
+        """Return the arcs of a tree as (name, word, end)."""
+        return {(_arc_name(arc), i, i + 1) for i, arc in enumerate(y)}
+
+    def longest_step(self, name: str) -> int:
+        """Return 1 for an operator, 0 for anything else."""
+        return int(name in self.encoder_.labels)
+
+    def describe_feature(self, numbers: Sequence[int], items: Array) -> str | None:
+        """Return the template with the values of its atoms."""
+        return feature_name(self.encoder_, numbers)
+
+    def feature_names(self, keys: Array) -> dict[int, str]:
+        """Return no names: they need a configuration."""
+        return {}
+
+    def bias_keys(self) -> Sequence[int]:
+        """Return the feature key of ``bias``, if there is one."""
+        if BIAS in map(str, self.encoder_.templates):
+            return [int(string_keys([BIAS])[0])]
+        return []
+
+
+def is_conllu(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file is CoNLL-U, by its name and its first lines."""
+    with open(path, "rb") as file:
+        head = file.read(1 << 16).decode("utf-8", "replace")
+    whole = head[: head.rfind("\n") + 1] or head
+    return guessed(whole, os.fspath(path)).kind == "conllu"
+
+
+def _arc_name(arc: tuple[Any, Any]) -> str:
+    return f"{arc[0]} {arc[1]}"

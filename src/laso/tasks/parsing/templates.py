@@ -1,0 +1,195 @@
+"""Feature templates of configurations.
+
+A template is a conjunction of atoms, column[place], as in ``w[s0]|pos[b0]``. Base features follow
+their column after a dot, as in the other tasks: ``w.suffix3[s0]``. Places are
+
+    s0, s1, ... s7           the words of the stack, from its top
+    b0, b1, ...              the words of the buffer
+    s0.l1, s0.l2             the leftmost child of a word, and the one after it; also of b0
+    s0.r1, s0.r2             the rightmost child, and the one before it
+    s0.l1.l1, s0.r1.r1       the leftmost child of the leftmost child, the same on the right
+
+and these columns are those of a configuration:
+
+    label[s0.l1]             the label of the arc to a child; label[s0] that of the word itself
+    lefts[s0], rights[s0]    the number of children on a side
+    leftset[s0], rightset[s0]    the set of their labels
+    distance[s0,b0]          the distance of two words, of s0 to s7 and b0
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NoReturn
+
+from laso.errors import BadTemplate
+from laso.features.templates import BIAS, Atom, Template
+from laso.features.templates import parse_templates as parse_usual
+from laso.tasks.parsing import configuration as c
+
+LABEL, LEFTS, RIGHTS, LEFT_SET, RIGHT_SET, DISTANCE = (
+    *("label", "lefts", "rights"),
+    *("leftset", "rightset", "distance"),
+)
+OF_WORDS = {LEFTS: c.LEFTS, RIGHTS: c.RIGHTS, LEFT_SET: c.LEFT_SET, RIGHT_SET: c.RIGHT_SET}
+RESERVED = (LABEL, *OF_WORDS, DISTANCE)
+CHILDREN = {
+    "": c.WORD,
+    ".l1": c.L1,
+    ".l2": c.L2,
+    ".r1": c.R1,
+    ".r2": c.R2,
+    ".l1.l1": c.LL,
+    ".r1.r1": c.RR,
+}
+_PLACE = re.compile(r"(?P<of>[sb])(?P<number>\d{1,2})(?P<child>(?:\.[lr][12])*)")
+
+
+def parse_templates(templates: str | Iterable[str | Template]) -> tuple[Template, ...]:
+    """Parse feature templates; a single string has one a line, lines with # are comments."""
+    if isinstance(templates, str):
+        lines = [line.strip() for line in templates.splitlines()]
+        templates = [line for line in lines if line and not line.startswith("#")]
+    parsed = [t if isinstance(t, Template) else _template(t) for t in templates]
+    return tuple(dict.fromkeys(parsed))
+
+
+def _template(text: str) -> Template:
+    if not isinstance(text, str):
+        raise BadTemplate(f"found the template {text!r}, expected a string")
+    if text.strip() == BIAS:
+        return Template()
+    return Template(tuple(_atom(part.strip(), text) for part in _parts(text)))
+
+
+def _parts(text: str) -> list[str]:
+    """Split a template at the bars outside of quotes."""
+    return re.findall(r'(?:[^|"]|"(?:[^"\\]|\\.)*")+', text)
+
+
+def _atom(text: str, template: str) -> Atom:
+    source, bracket, place = text.rpartition("[")
+    if not bracket or not place.endswith("]"):
+        _fail(template, text, "column[place], such as w[s0]")
+    place = place[:-1].strip()
+    # The usual language parses the column and its base features.
+    parsed = parse_usual([f"{source}[-1]"])[0].atoms
+    if len(parsed) != 1:
+        _fail(template, text, "column[place], such as w[s0]")
+    made = Atom(parsed[0].column, parsed[0].bases, 0, place)
+    if made.column in RESERVED and made.bases:
+        _fail(template, text, f"{made.column} without base features")
+    try:
+        atom_program(made, 0)
+    except ValueError as error:
+        _fail(template, text, str(error))
+    return made
+
+
+def _fail(template: str, found: str, expected: str) -> NoReturn:
+    raise BadTemplate(f"template {template!r}: found {found!r}, expected {expected}")
+
+
+def is_input(atom: Atom) -> bool:
+    """Return whether an atom refers to an input column."""
+    return atom.column not in RESERVED
+
+
+def atom_program(atom: Atom, view: int) -> tuple[int, int, int, int]:
+    """Return the integers that ``configuration.atom_value`` reads; ValueError: what is expected."""
+    if atom.column == DISTANCE:
+        ends = [_element(place.strip()) for place in atom.place.split(",")]
+        if len(ends) != 2 or any(number > c.N_STACK or child != c.WORD for number, child in ends):
+            raise ValueError("two of s0 to s7 and b0, such as distance[s0,b0]")
+        return c.DISTANCE, ends[0][0], ends[1][0], 0
+    number, child = _element(atom.place)
+    if number > c.N_STACK:
+        if child != c.WORD or not is_input(atom):
+            raise ValueError("a place in the stack or b0, since others have no children")
+        return c.COLUMN_AFTER, number - c.N_STACK, view, 0
+    if atom.column == LABEL:
+        return c.FIELD_OF, number, child + 1, 0
+    if atom.column in OF_WORDS:
+        if child != c.WORD:
+            raise ValueError("a word of the stack or b0")
+        return c.FIELD_OF, number, OF_WORDS[atom.column], 0
+    return c.COLUMN_OF, number, child, view
+
+
+def _element(place: str) -> tuple[int, int]:
+    """Return the number of a place's word, counted over the stack and the buffer, and its field."""
+    found = _PLACE.fullmatch(place)
+    number = int(found["number"]) if found else 0
+    if found is None or found["child"] not in CHILDREN:
+        raise ValueError("a place such as s0, b1, s0.l1, s0.r2 or s0.l1.l1")
+    if found["of"] == "s" and number >= c.N_STACK:
+        raise ValueError(f"s0 to s{c.N_STACK - 1}")
+    return number + (c.N_STACK if found["of"] == "b" else 0), CHILDREN[found["child"]]
+
+
+# --------------------------------------------------------------------------- the default set
+
+
+def default_templates(names: Sequence[str]) -> list[str]:
+    """Return the default templates for columns of these names: words, then tags, then others.
+
+    They are those of Zhang & Nivre (2011), for words and the first column of tags; further columns
+    have the templates of single words and of pairs.
+    """
+    words = names[0]
+    tags = names[1] if len(names) > 1 else f"{words}.lower.suffix3"
+    found = [BIAS, *_with_tags(words, tags)]
+    for column in names[2:]:
+        found += _further(words, column)
+    return list(dict.fromkeys(found))
+
+
+def _further(w: str, p: str) -> list[str]:
+    found = [f"{p}[{e}]" for e in ("s0", "s1", "b0", "b1")]
+    for a, b in (("s0", "b0"), ("s1", "s0")):
+        found += [f"{p}[{a}]|{p}[{b}]", f"{w}[{a}]|{p}[{b}]", f"{p}[{a}]|{w}[{b}]"]
+    return [*found, f"{p}[s0]|{p}[b0]|{p}[b1]", f"{p}[s1]|{p}[s0]|{p}[b0]"]
+
+
+def _with_tags(w: str, p: str) -> list[str]:
+    places = ("s0", "s1", "b0", "b1")
+    found = [f"{w}[{e}]" for e in (*places, "s2", "b2")]
+    found += [f"{p}[{e}]" for e in (*places, "s2", "b2")]
+    found += [f"{w}[{e}]|{p}[{e}]" for e in (*places, "b2")]
+    for a, b in (("s0", "b0"), ("s1", "s0")):
+        found += [
+            f"{w}[{a}]|{p}[{a}]|{w}[{b}]|{p}[{b}]",
+            f"{w}[{a}]|{p}[{a}]|{w}[{b}]",
+            f"{w}[{a}]|{w}[{b}]|{p}[{b}]",
+            f"{w}[{a}]|{p}[{a}]|{p}[{b}]",
+            f"{p}[{a}]|{w}[{b}]|{p}[{b}]",
+            f"{w}[{a}]|{w}[{b}]",
+            f"{p}[{a}]|{p}[{b}]",
+        ]
+        found += [f"distance[{a},{b}]|{each}" for each in _both(w, p, a, b)]
+    found += [f"{p}[s1]|{p}[b0]", f"{w}[s1]|{w}[b0]", f"{p}[b0]|{p}[b1]"]
+    triples = [
+        *("s0 b0 b1", "b0 b1 b2", "s1 s0 b0", "s2 s1 s0", "s0 s0.l1 b0", "s0 s0.r1 b0"),
+        *("s0 b0 b0.l1", "s1 s1.r1 s0", "s1 s1.l1 s0", "s0 s0.l1 s1", "s0 s0.r1 s1"),
+        *("s0 s0.l1 s0.l2", "s0 s0.r1 s0.r2", "b0 b0.l1 b0.l2", "s1 s1.r1 s1.r2"),
+        *("s1 s1.l1 s1.l2", "s1 s1.r1 b0", "s1 s0 b0 b1"),
+    ]
+    found += ["|".join(f"{p}[{e}]" for e in triple.split()) for triple in triples]
+    for e in ("s0", "s1", "b0"):
+        sides = ("l", "r") if e != "b0" else ("l",)
+        for side in sides:
+            name = "left" if side == "l" else "right"
+            found += [f"{each}[{e}]|{name}s[{e}]" for each in (w, p)]
+            found += [f"{each}[{e}]|{name}set[{e}]" for each in (w, p)]
+            for child in (f"{e}.{side}1", f"{e}.{side}2"):
+                found += [f"{w}[{child}]", f"{p}[{child}]", f"label[{child}]"]
+                found += [f"{p}[{e}]|label[{child}]"]
+    return found
+
+
+def _both(w: str, p: str, a: str, b: str) -> list[str]:
+    return [
+        *(f"{each}[{e}]" for e in (a, b) for each in (w, p)),
+        *(f"{each}[{a}]|{each}[{b}]" for each in (w, p)),
+    ]

@@ -1,0 +1,223 @@
+"""Scores of dependency trees, as the evaluation of the CoNLL 2018 shared task defines them.
+
+Tokens are gold, and punctuation counts. All scores are F1 over words, in per cent:
+
+UAS    the head is right
+LAS    head and label are right; of a label such as ``nmod:desc`` the part before the colon counts
+CLAS   the same for content words: those whose label is a content relation of UD, counted in the
+       gold tree for recall and in the predicted tree for precision
+
+``exact`` is the share of sentences all of whose heads and labels are right. Words whose gold head
+is not known are not counted; one whose label is not known counts for UAS only.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from laso.errors import BadData
+from laso.metrics import Counts
+
+CONTENT = frozenset(
+    [
+        "nsubj",
+        "obj",
+        "iobj",
+        "csubj",
+        "ccomp",
+        "xcomp",
+        "obl",
+        "vocative",
+        "expl",
+        "dislocated",
+        "advcl",
+        "advmod",
+        "discourse",
+        "nmod",
+        "appos",
+        "nummod",
+        "acl",
+        "amod",
+        "conj",
+        "fixed",
+        "flat",
+        "compound",
+        "list",
+        "parataxis",
+        "orphan",
+        "goeswith",
+        "reparandum",
+        "root",
+        "dep",
+    ]
+)
+"""The universal relations of content words (CLAS)."""
+LENGTHS = ((1, 10), (11, 20), (21, 30), (31, 40), (41, None))
+
+Tree = Sequence[tuple[Any, Any]]
+
+
+@dataclass(frozen=True)
+class TreeScores:
+    """Attachment scores in per cent, and those by label and by length of sentence."""
+
+    sentences: int
+    words: int
+    uas: float
+    las: float
+    clas: float
+    exact: float
+    labels: Mapping[str, Counts] = field(default_factory=dict)
+    lengths: Mapping[str, tuple[int, float, float]] = field(default_factory=dict)
+
+    @property
+    def score(self) -> float:
+        """The main measure: LAS."""
+        return self.las
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the scores as JSON."""
+        return {
+            "sentences": self.sentences,
+            "words": self.words,
+            "uas": self.uas,
+            "las": self.las,
+            "clas": self.clas,
+            "exact": self.exact,
+            "labels": {
+                name: {"precision": n.precision, "recall": n.recall, "f": n.f, "gold": n.gold}
+                for name, n in self.labels.items()
+            },
+            "lengths": {
+                name: {"words": n, "uas": uas, "las": las}
+                for name, (n, uas, las) in self.lengths.items()
+            },
+        }
+
+    def __str__(self) -> str:
+        width = max(map(len, [*self.labels, "label"]))
+        lines = [
+            f"{self.sentences} sentences, {self.words} words; UAS {self.uas:.2f}, "
+            f"LAS {self.las:.2f}, CLAS {self.clas:.2f}, exact {self.exact:.2f} %",
+            "  words in the sentence    words     UAS     LAS",
+            *(
+                f"  {name:21}  {n:7}  {uas:6.2f}  {las:6.2f}"
+                for name, (n, uas, las) in self.lengths.items()
+            ),
+            f"  {'label':{width}}  precision  recall       F    gold",
+            *(
+                f"  {name:{width}}  {n.precision:9.2f}  {n.recall:6.2f}  {n.f:6.2f}  {n.gold:6}"
+                for name, n in self.labels.items()
+            ),
+        ]
+        return "\n".join(lines)
+
+
+def universal(label: str | None) -> str | None:
+    """Return a label without its subtype."""
+    return None if label is None else label.split(":")[0]
+
+
+def tree_scores(gold: Iterable[Tree], predicted: Iterable[Tree]) -> TreeScores:
+    """Compare predicted with gold trees of the same words.
+
+    Parameters
+    ----------
+    gold, predicted : iterables of trees
+        A tree has (head, label) for each word; words count from 1, and 0 is the root.
+
+    Returns
+    -------
+    TreeScores
+        UAS, LAS, CLAS, exact match, and the scores by label and by length of sentence.
+
+    Examples
+    --------
+    >>> gold = [[(2, "det"), (3, "nsubj"), (0, "root")]]
+    >>> found = [[(3, "det"), (3, "obj"), (0, "root")]]
+    >>> scores = tree_scores(gold, found)
+    >>> round(scores.uas, 1), round(scores.las, 1), scores.clas
+    (66.7, 33.3, 50.0)
+    """
+    count: Counter[str] = Counter()
+    right: Counter[str] = Counter()
+    n_gold: Counter[str] = Counter()
+    n_predicted: Counter[str] = Counter()
+    by_length: dict[str, Counter[str]] = {}
+    gold, predicted = list(gold), list(predicted)
+    if len(gold) != len(predicted):
+        raise BadData(f"found {len(predicted)} predicted trees, expected {len(gold)}")
+    for number, (g, p) in enumerate(zip(gold, predicted, strict=True), start=1):
+        if len(g) != len(p):
+            raise BadData(
+                f"found a predicted tree of {len(p)} words, expected {len(g)}", sentence=number
+            )
+        counts = _count(g, p, right, n_gold, n_predicted)
+        count += counts
+        count["exact"] += counts["both"] == counts["words"]
+        by_length.setdefault(_length_name(len(g)), Counter()).update(counts)
+    return TreeScores(
+        sentences=len(gold),
+        words=count["words"],
+        uas=_f1(count["heads"], count["words"], count["words"]),
+        las=_f1(count["both"], count["labelled"], count["labelled"]),
+        clas=_f1(count["content"], count["gold content"], count["predicted content"]),
+        exact=_f1(count["exact"], len(gold), len(gold)),
+        labels={
+            name: Counts(right[name], n_predicted[name], n_gold[name])
+            for name in sorted(n_gold | n_predicted)
+        },
+        lengths={
+            name: (
+                n["words"],
+                _f1(n["heads"], n["words"], n["words"]),
+                _f1(n["both"], n["labelled"], n["labelled"]),
+            )
+            for name in map(_name_of, LENGTHS)
+            if (n := by_length.get(name)) is not None
+        },
+    )
+
+
+def _count(
+    gold: Tree,
+    predicted: Tree,
+    right: Counter[str],
+    n_gold: Counter[str],
+    n_predicted: Counter[str],
+) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for (head, label), (found, its_label) in zip(gold, predicted, strict=True):
+        if head is None:
+            continue
+        wanted, name = universal(label), universal(its_label)
+        counts["words"] += 1
+        counts["heads"] += head == found
+        if wanted is None:
+            continue
+        both = head == found and wanted == name
+        counts["labelled"] += 1
+        counts["both"] += both
+        counts["gold content"] += wanted in CONTENT
+        counts["predicted content"] += name in CONTENT
+        counts["content"] += both and wanted in CONTENT
+        n_gold[wanted] += 1
+        n_predicted[str(name)] += 1
+        right[wanted] += both
+    return counts
+
+
+def _f1(correct: int, gold: int, predicted: int) -> float:
+    return 200 * correct / (gold + predicted) if gold + predicted else 0.0
+
+
+def _name_of(bounds: tuple[int, int | None]) -> str:
+    low, high = bounds
+    return f"{low} or more" if high is None else f"{low} to {high}"
+
+
+def _length_name(n: int) -> str:
+    return _name_of(next(each for each in LENGTHS if each[1] is None or n <= each[1]))
