@@ -7,7 +7,7 @@ transition matrices, and the features of gold paths. ``lattice.chain`` does the 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from laso.engine.lattice import chain_layout as lc
 from laso.engine.lattice.chain_layout import Chain, ChainWork
 from laso.engine.layout import Array, Dataset
 from laso.engine.machine import all_of, longer, mapped
+from laso.engine.native import compiled
+from laso.engine.problem import CompiledProblem
 from laso.engine.space import Space, grow
 
 if TYPE_CHECKING:
@@ -24,6 +26,41 @@ if TYPE_CHECKING:
 PER_POSITION = ("matrices", "golds", "good", "ends")
 PER_FEATURE = ("rows", "values")
 PER_CONTEXT_FEATURE = ("context_rows", "context_values")
+
+
+class AnyProblem(CompiledProblem):
+    """Stands for the problem where kernels call none of its methods.
+
+    The likelihood of chains needs only the numbers of a ``Chain``. So it is compiled once, not for
+    each problem.
+    """
+
+    @staticmethod
+    def limits(x: Any, out: Any) -> None:
+        """Write nothing."""
+
+    @staticmethod
+    def initial(x: Any, state: Any) -> None:
+        """Write nothing."""
+
+    @staticmethod
+    def features(x: Any, state: Any, group: int, out: Any) -> int:
+        """Return that there are no features."""
+        return 0
+
+    @staticmethod
+    def apply(x: Any, state: Any, group: int, label: int, new: Any) -> None:
+        """Write nothing."""
+
+    @staticmethod
+    def is_goal(x: Any, state: Any) -> bool:
+        """Return that every state is complete."""
+        return True
+
+    @staticmethod
+    def is_good(x: Any, y: Any, state: Any, group: int, label: int) -> bool:
+        """Return that every step is good."""
+        return True
 
 
 def chain_of(machine: ExactMachine, dataset: Dataset, space: Space) -> Chain | None:
@@ -98,7 +135,7 @@ class ChainLikelihood:
     def _part(self, number: int) -> Array:
         work = self.works[number]
         work.gradient.fill(0.0)
-        self.machine.kernels("chain_likelihoods", self.parts[number], self.chain, work)
+        compiled(AnyProblem, exact=True)("chain_likelihoods", self.parts[number], self.chain, work)
         return work.logs
 
 
@@ -136,7 +173,7 @@ def chain_likelihood(
         )
         for part in parts
     ]
-    machine.kernels("gold_features", np.concatenate(parts), chain, works[0])
+    compiled(AnyProblem, exact=True)("gold_features", np.concatenate(parts), chain, works[0])
     return ChainLikelihood(machine, chain, parts, works, works[0].gradient.copy())
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import os
-import threading
 import time
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -18,6 +17,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from laso.engine import layout as at
+from laso.engine import rows
 from laso.engine.guards import ReadOnly
 from laso.engine.layout import Array, Dataset, WeightTable
 from laso.engine.native.bounds import OutOfBounds, origin
@@ -25,6 +25,7 @@ from laso.engine.native.checks import CompileError, check_methods
 from laso.engine.problem import CompiledProblem, is_foreign
 from laso.engine.trial import Trial
 from laso.errors import BadProblem
+from laso.locks import shared_lock
 
 SECONDS = 0.25  # of processor time for the first inputs of a problem; as much again for learning
 PATHS = 20  # of each input, to find the line that leaves an array
@@ -40,7 +41,7 @@ ROOM = {
 
 Largest = Callable[[Dataset, Array], Array]
 
-_lock = threading.RLock()
+_lock = shared_lock()
 _checked: dict[tuple[Any, ...], Array] = {}  # the largest limits of the inputs checked
 
 
@@ -140,7 +141,7 @@ def locate(
     inputs run uncompiled, where Python names the line.
     """
     dataset, order = arguments[:2]
-    n_labels = next((a.v.shape[1] for a in arguments if isinstance(a, WeightTable)), 1)
+    n_labels = next((rows.n_labels(a) for a in arguments if isinstance(a, WeightTable)), 1)
     for i in np.unique(order).tolist():
         trial = Trial(problem, dataset, i, n_labels, learning=name in LEARNING)
         try:
@@ -151,6 +152,15 @@ def locate(
         f"{problem.__name__} leaves the bounds of an array ({error}), but none of its methods does "
         f"so uncompiled, on {PATHS} paths for each input"
     ) from error
+
+
+def tell(
+    problem: type[CompiledProblem], dataset: Dataset, i: int, n_labels: int, error: Exception
+) -> NoReturn:
+    """Raise what a user should know of an error of a method that ran uncompiled."""
+    trial = Trial(problem, dataset, i, n_labels, learning=True)
+    problem.limits(trial.x, trial.limits)
+    _raise(trial, error)
 
 
 def _chosen(dataset: Dataset, order: Array) -> list[int]:

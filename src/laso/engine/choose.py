@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from laso.engine.exact import ExactMachine
 from laso.engine.machine import Machine
-from laso.engine.options import is_exact, options_for
+from laso.engine.options import STRATEGIES, is_exact, options_for
 from laso.engine.problem import CompiledProblem
+from laso.errors import quoted
 from laso.learn import restart
 from laso.queues import MakeQueue
 from laso.training import Rule, Strategy
@@ -24,5 +25,7 @@ def engine_for(
     """
     update = perceptron() if update is None else update
     if is_exact(queue):
+        if strategy not in STRATEGIES:
+            raise ValueError(f"the compiled engine has no strategy {quoted(strategy)}")
         return ExactMachine(problem, update, expected=strategy is restart)
     return Machine(problem, options_for(problem, queue, update, strategy))

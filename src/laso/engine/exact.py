@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from laso.engine import layout as at
+from laso.engine.chain_search import chain_probabilities, decode_chains, promises_chains
 from laso.engine.checks import LEARNING
 from laso.engine.lattice import layout as la
 from laso.engine.lattice.layout import Ascent, Paths, Posteriors
@@ -24,8 +25,9 @@ from laso.engine.likelihood import Callback, Climber, Score, climb, maximise
 from laso.engine.machine import Machine, longer, mapped, new_table, parts, prepared, sizes
 from laso.engine.native import Kernels, compiled
 from laso.engine.options import options_for, own_key
-from laso.engine.passes import Plan, Training, train
+from laso.engine.passes import InTurn, Plan, Training, train
 from laso.engine.problem import CompiledProblem, is_factored
+from laso.engine.rows import densified, n_labels
 from laso.engine.space import (
     Space,
     fixed_gradient,
@@ -129,6 +131,7 @@ class ExactMachine:
         self, dataset: Dataset, order: Array, table: WeightTable, *, lists: int = 2
     ) -> Space:
         """Return working space for the largest of the given inputs."""
+        table = densified(table)
         table.mark.fill(-1)  # an interruption may have left something
         run = Machine(self.problem, self.options).new_run(dataset, order, table)
         return Space(
@@ -180,7 +183,10 @@ class ExactMachine:
             nonlocal paths
             paths = paths._replace(steps=longer(paths.steps, 2 * len(paths.steps)))
 
-        self._drive("best_many", dataset, order, space, lambda _: paths, grow)
+        if n == 1 and promises_chains(self.problem, dataset):
+            decode_chains(self, dataset, order, space, paths)
+        else:
+            self.drive("best_many", dataset, order, space, lambda _: paths, grow)
         n_steps, n_paths = paths.used[la.STEPS_USED], paths.used[la.PATHS_USED]
         return NBest(
             paths.steps[:n_steps], paths.ends[:n_paths], paths.scores[:n_paths], paths.counts
@@ -204,7 +210,7 @@ class ExactMachine:
                 edges=longer(found.edges, n), probabilities=longer(found.probabilities, n)
             )
 
-        self._drive("marginals_many", dataset, order, space, lambda _: found, grow)
+        self.drive("marginals_many", dataset, order, space, lambda _: found, grow)
         used = int(found.used[la.STEPS_USED])
         edges = found.edges[:used]
         return Marginals(
@@ -235,12 +241,18 @@ class ExactMachine:
         return np.concatenate(found)
 
     def _label_probabilities(self, dataset: Dataset, order: Array, table: WeightTable) -> Array:
+        if promises_chains(self.problem, dataset):
+            return chain_probabilities(self, dataset, order, table)
+        return self.summed_marginals(dataset, order, table)
+
+    def summed_marginals(self, dataset: Dataset, order: Array, table: WeightTable) -> Array:
+        """Return the probability of each label at each item, from those of the steps."""
         found = self.marginals(dataset, order, table)
         lengths = sizes(dataset, order)
         offsets = np.cumsum(lengths) - lengths
         counts = np.diff(found.ends, prepend=0)
         items = np.repeat(offsets, counts) + found.start
-        result = np.zeros((int(lengths.sum()), table.v.shape[1]))
+        result = np.zeros((int(lengths.sum()), n_labels(table)))
         np.add.at(result, (items, found.label), found.probability)
         return result
 
@@ -265,7 +277,7 @@ class ExactMachine:
     ) -> tuple[WeightTable, Space, int]:
         """Learn from the given examples in turn; return table, space (grown) and errors."""
         space.table = table
-        wrong = self._drive("learn_exact_many", dataset, order, space, lambda _: space.gradient)
+        wrong = self.drive("learn_exact_many", dataset, order, space, lambda _: space.gradient)
         return space.table, space, wrong
 
     def fit(
@@ -289,7 +301,7 @@ class ExactMachine:
             )
         if isinstance(rule, Climb):
             return climb(self, rule, dataset, training, plan, score=score, progress=progress)
-        return train(self, dataset, training, plan, score=score, progress=progress)
+        return train(InTurn(self), dataset, training, plan, score=score, progress=progress)
 
     def likelihood(
         self,
@@ -327,10 +339,10 @@ class ExactMachine:
             arrays = space.gradient, space.squares, space.clocks, space.clock
             return Ascent(int(mode), *how, *arrays, logs[done:])
 
-        self._drive("likelihood_many", dataset, order, space, ascent)
+        self.drive("likelihood_many", dataset, order, space, ascent)
         return logs
 
-    def _drive(
+    def drive(
         self,
         name: str,
         dataset: Dataset,

@@ -27,11 +27,15 @@ class Guard(np.ndarray[Any, Any]):
     """An array whose errors name it; see ``guarded``."""
 
     label: str
+    unwritten: frozenset[int]
 
     def __array_finalize__(self, source: Any) -> None:
         self.label = getattr(source, "label", "an array")
+        self.unwritten = frozenset()
 
     def __getitem__(self, index: Any) -> Any:
+        if self.unwritten and index in self.unwritten:
+            raise IndexError(f"index {index} has not been written in {self.label}")
         try:
             found = super().__getitem__(index)
         except IndexError as error:
@@ -52,9 +56,15 @@ class Guard(np.ndarray[Any, Any]):
         return (self[i] for i in range(len(self)))
 
 
-def guarded(array: Array, label: str, *, writable: bool = False) -> Guard:
-    """Return a view of an array that checks every index and, unless ``writable``, every write."""
+def guarded(
+    array: Array, label: str, *, writable: bool = False, unwritten: Sequence[int] = ()
+) -> Guard:
+    """Return a view of an array that checks every index and, unless ``writable``, every write.
+
+    Entries that are ``unwritten`` may not be read.
+    """
     view = array.view(Guard)
+    view.unwritten = frozenset(unwritten)
     view.label = label
     view.flags.writeable = writable
     return view

@@ -143,15 +143,20 @@ STEP_GROUP, STEP_LABEL = StepColumn
 
 
 class WeightTable(NamedTuple):
-    """The weights. A hash table maps feature keys to rows; a row holds one weight per label."""
+    """The weights. A hash table maps feature keys to rows.
+
+    A dense row holds one weight per label. Where labels are many, rows are sparse: a row is a list
+    of entries (label, weight), which moves to a place of twice the size when it is full.
+    """
 
     slots: Array  # int64 (capacity, SlotColumn), open addressing
-    v: Array  # float32 or float64 (rows, labels); the weights are scale * v
-    u: Array  # like v: the running sum of the weights is scales * v - u
+    v: Array  # float32 or float64 (rows, labels), or (entries, EntryColumn); weights are scale * v
+    u: Array  # like v: the running sum of the weights is scales * v - u; sparse: (entries, 1)
     mark: Array  # int64 (rows,): first entry of a row in Delta, -1 for none
     ints: Array  # int64 (TableInt,)
     reals: Array  # float64 (TableReal,)
-    precisions: Array  # like v: the sums of squared entries of Delta, for arow(); else no rows
+    precisions: Array  # like u: the sums of squared entries of Delta, for arow(); else no rows
+    heads: Array  # int32 (rows, HeadColumn) if rows are sparse; else no rows
 
 
 class SlotColumn(IntEnum):
@@ -161,6 +166,20 @@ class SlotColumn(IntEnum):
     SLOT_ROW = 1  # row + 1; 0 marks an empty slot
 
 
+class EntryColumn(IntEnum):
+    """An entry of a sparse row."""
+
+    ENTRY_LABEL = 0
+    ENTRY_WEIGHT = 1
+
+
+class HeadColumn(IntEnum):
+    """Where the entries of a sparse row are."""
+
+    HEAD_START = 0
+    HEAD_LENGTH = 1
+
+
 class TableInt(IntEnum):
     """The counters of a weight table."""
 
@@ -168,6 +187,8 @@ class TableInt(IntEnum):
     GENERATION = 1  # number of updates, plus 1
     TICKS = 2  # number of examples in the running sum
     BITS = 3  # of the keys, for the hashing trick; 0: all
+    LABELS = 4  # number of labels
+    USED = 5  # number of entries of sparse rows, those left behind by rows that moved included
 
 
 class TableReal(IntEnum):
@@ -180,7 +201,10 @@ class TableReal(IntEnum):
 
 
 SLOT_KEY, SLOT_ROW = SlotColumn
-ROWS, GENERATION, TICKS, BITS = TableInt
+ENTRY_LABEL, ENTRY_WEIGHT = EntryColumn
+HEAD_START, HEAD_LENGTH = HeadColumn
+ROWS, GENERATION, TICKS, BITS, LABELS, USED = TableInt
+SAVED_INTS = 4  # counters that model files have
 SCALE, SCALES, SQUARE, MARGIN = TableReal
 
 # --------------------------------------------------------------------------- beam search
@@ -390,6 +414,7 @@ class Options(NamedTuple):
     c: float
     margin: float
     by_loss: int = 0  # scale each update by the loss of the bad nodes
+    siblings: int = 64  # the largest number of good siblings
 
 
 class QueueKind(IntEnum):

@@ -13,10 +13,11 @@ from laso.engine import layout as at
 from laso.engine.chains import chain_likelihood, chain_of
 from laso.engine.lattice import layout as la
 from laso.engine.layout import Array, Dataset, WeightTable
-from laso.engine.machine import SOME, all_of, longer, mapped
+from laso.engine.machine import all_of, longer, mapped
 from laso.engine.machine import parts as parts_of
-from laso.engine.passes import Plan, Training, train
+from laso.engine.passes import InTurn, Plan, Training, train
 from laso.engine.quasi_newton import descend, dot
+from laso.engine.rows import SOME
 from laso.engine.space import Space, fixed_gradient
 from laso.training import Progress
 from laso.updates import AdaGrad, Climb, Lbfgs
@@ -46,8 +47,9 @@ def climb(
     An example counts as an error while its output has less than half of the probability.
     """
     climber = Climber(machine, rule, training, plan.average, len(dataset.starts) - 1)
+    one_pass = InTurn(climber)
     return train(
-        climber, dataset, training, plan, score=score, progress=progress, settle=climber.settle
+        one_pass, dataset, training, plan, score=score, progress=progress, settle=climber.settle
     )
 
 
@@ -109,7 +111,7 @@ class Climber:
         space.clocks[:rows] = space.clock[0]
         self.training.clock = float(space.clock[0])
         self.training.squares = space.squares[:rows] if self.adaptive else None
-        _measure(table)
+        measure(table)
         penalty = float(table.reals[at.SQUARE]) / (2.0 * self.rule.variance)
         self.training.objective = (self.total - penalty) / max(1, self.examples)
         self.total = 0.0
@@ -123,13 +125,13 @@ def _forget_average(table: WeightTable) -> None:
     table.ints[at.TICKS] = 0
 
 
-def _measure(table: WeightTable) -> None:
+def measure(table: WeightTable) -> None:
     """Compute the squared norm of the weights, from which ALMA continues."""
     rows = int(table.ints[at.ROWS])
     square = 0.0
     for first in range(0, rows, SOME):
         weights = table.v[first : min(first + SOME, rows)].astype(np.float64)
-        square += float(np.vdot(weights, weights))
+        square += float(np.einsum("ij,ij->", weights, weights))  # vdot starts threads of BLAS
     table.reals[at.SQUARE] = table.reals[at.SCALE] ** 2 * square
 
 
@@ -297,5 +299,5 @@ class Objective:
             ints=table.ints.copy(),
             reals=table.reals.copy(),
         )
-        _measure(made)
+        measure(made)
         return made

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,27 +14,38 @@ from laso.engine.checks import check_inputs, is_needed
 from laso.engine.layout import Array, Dataset, Options, Out, Run, WeightTable
 from laso.engine.native import Kernels, compiled
 from laso.engine.problem import CompiledProblem, is_factored
+from laso.engine.rows import (
+    SOME,
+    dense_rows,
+    grown_entries,
+    is_sparse,
+    n_labels,
+    new_rows,
+    sparse_rows,
+)
 from laso.errors import BadProblem, LasoError, SearchFailed, Unreachable
-
-SOME = 10_000  # rows to work on at a time
 
 # --------------------------------------------------------------------------- the weight table
 
 
 def new_table(
-    n_labels: int, *, margin: float = 0.0, dtype: Any = np.float32, hash_bits: int = 0
+    labels: int,
+    *,
+    margin: float = 0.0,
+    dtype: Any = np.float32,
+    hash_bits: int = 0,
+    sparse: bool = False,
 ) -> WeightTable:
     """Return an empty weight table; ``margin`` is that of the options it will learn with."""
     table = WeightTable(
         slots=np.zeros((1 << 12, len(at.SlotColumn)), np.int64),
-        v=np.zeros((1 << 10, n_labels), dtype),
-        u=np.zeros((1 << 10, n_labels), dtype),
         mark=np.full(1 << 10, -1, np.int64),
         ints=np.zeros(len(at.TableInt), np.int64),
         reals=np.zeros(len(at.TableReal)),
-        precisions=np.zeros((0, n_labels), dtype),
+        **new_rows(1 << 10, labels, dtype, sparse=sparse),
     )
     table.ints[at.GENERATION], table.ints[at.BITS] = 1, hash_bits
+    table.ints[at.LABELS] = labels
     table.reals[at.SCALE], table.reals[at.MARGIN] = 1.0, margin
     return table
 
@@ -47,21 +57,28 @@ def grown_table(table: WeightTable, extra: int) -> WeightTable:
     """
     rows = int(table.ints[at.ROWS])
     need = rows + extra
-    slots, v, u, mark = table.slots, table.v, table.u, table.mark
-    if need > len(v):
+    slots = table.slots
+    if need > len(table.mark):
         # In place: most of the memory of learning is here, and there must not be two of it.
-        capacity, before = max(need, len(v) * 5 // 4), len(mark)
-        v, u, mark = (_lengthened(array, capacity) for array in (v, u, mark))
-        mark[before:] = -1
+        capacity, before = max(need, len(table.mark) * 5 // 4), len(table.mark)
+        names = ("heads", "mark") if is_sparse(table) else ("v", "u", "mark")
+        table = table._replace(**{n: _lengthened(getattr(table, n), capacity) for n in names})
+        table.mark[before:] = -1
     if 2 * need > len(slots):
         capacity = 1 << (2 * need - 1).bit_length()
         slots = placed(used_slots(table), capacity)
-    return table._replace(slots=slots, v=v, u=u, mark=mark)
+    table = table._replace(slots=slots)
+    return grown_entries(table, extra) if is_sparse(table) else table
 
 
 def prepared(table: WeightTable, options: Options) -> WeightTable:
     """Return the table with room for all that the update of the options needs."""
-    if options.update != at.AROW or len(table.precisions) == len(table.v):
+    return with_precisions(table) if options.update == at.AROW else table
+
+
+def with_precisions(table: WeightTable) -> WeightTable:
+    """Return the table with room for the precision of each weight."""
+    if len(table.precisions) == len(table.v):
         return table
     return table._replace(precisions=longer(table.precisions, len(table.v)))
 
@@ -79,7 +96,12 @@ def without_empty_rows(table: WeightTable) -> WeightTable:
     """
     rows = int(table.ints[at.ROWS])
     arrays = [table.v, table.u, *([table.precisions] if len(table.precisions) else [])]
-    used: Array = np.logical_or.reduce([array[:rows].any(axis=1) for array in arrays])
+    if is_sparse(table):
+        table = _without_zeros(table)
+        arrays = [table.heads]
+        used = table.heads[:rows, at.HEAD_LENGTH] > 0
+    else:
+        used = np.logical_or.reduce([array[:rows].any(axis=1) for array in arrays])
     numbers = np.cumsum(used)  # the new number of a row, plus 1
     kept = int(numbers[-1]) if rows else 0
     entries = used_slots(table)
@@ -92,6 +114,15 @@ def without_empty_rows(table: WeightTable) -> WeightTable:
     return table._replace(slots=placed(entries, len(table.slots)))
 
 
+def _without_zeros(table: WeightTable) -> WeightTable:
+    """Return a table of sparse rows without entries of no weight, and without gaps."""
+    rows = int(table.ints[at.ROWS])
+    made = sparse_rows(table, np.arange(rows))
+    table.heads[:rows] = made.pop("heads")[:rows]
+    table.ints[at.USED] = len(made["v"])
+    return table._replace(**made)
+
+
 def _lengthened(array: Array, length: int) -> Array:
     if not array.flags.owndata:  # it is part of a file, say
         return longer(array, length)
@@ -99,16 +130,33 @@ def _lengthened(array: Array, length: int) -> Array:
     return array
 
 
-def placed(entries: Array, capacity: int) -> Array:
-    """Return a hash table of entries (key, row + 1); each vectorised pass resolves collisions."""
+def unchecked(n: int, moves: int) -> None:
+    """Accept any number of collisions: the default of ``placed``."""
+
+
+def placed(
+    entries: Array, capacity: int, *, check: Callable[[int, int], None] = unchecked
+) -> Array:
+    """Return a hash table of entries (key, row + 1); each vectorised pass resolves collisions.
+
+    After each pass ``check`` is called with the number of entries, and of moves to a next place.
+    """
     slots = np.zeros((capacity, len(at.SlotColumn)), np.int64)
+    insert(slots, entries, check=check)
+    return slots
+
+
+def insert(slots: Array, entries: Array, *, check: Callable[[int, int], None] = unchecked) -> None:
+    """Insert entries (key, row + 1), whose keys are new, into a hash table that has room."""
+    capacity, n, moves = len(slots), len(entries), 0
     where = entries[:, at.SLOT_KEY] & (capacity - 1)
     while len(entries):
         free = slots[where, at.SLOT_ROW] == 0
         slots[where[free]] = entries[free]  # of several with one place, the last one stays
         lost = ~free | (slots[where, at.SLOT_ROW] != entries[:, at.SLOT_ROW])
         entries, where = entries[lost], (where[lost] + 1) & (capacity - 1)
-    return slots
+        moves += len(entries)
+        check(n, moves)
 
 
 def longer(array: Array, length: int) -> Array:
@@ -130,15 +178,19 @@ def current(table: WeightTable) -> WeightTable:
 
 def _scoring(table: WeightTable, ticks: int) -> WeightTable:
     """Return the weights averaged over so many examples; 0: the present weights."""
-    rows = int(table.ints[at.ROWS])
+    rows = int(table.ints[at.USED if is_sparse(table) else at.ROWS])
     v = np.empty((rows, table.v.shape[1]), table.v.dtype)
+    weight = slice(None)
+    if is_sparse(table):
+        v[:, at.ENTRY_LABEL] = table.v[:rows, at.ENTRY_LABEL]
+        weight = slice(int(at.ENTRY_WEIGHT), None)
     for first in range(0, rows, SOME):  # in parts, since float64 takes twice the room
         part = slice(first, min(first + SOME, rows))
-        weights = table.v[part].astype(np.float64)
+        weights = table.v[part, weight].astype(np.float64)
         if ticks:
-            v[part] = (table.reals[at.SCALES] * weights - table.u[part]) / ticks
+            v[part, weight] = (table.reals[at.SCALES] * weights - table.u[part]) / ticks
         else:
-            v[part] = table.reals[at.SCALE] * weights
+            v[part, weight] = table.reals[at.SCALE] * weights
     reals = np.zeros(len(at.TableReal))
     reals[at.SCALE] = 1.0
     none = table.precisions[:0]
@@ -151,7 +203,7 @@ def as_names(table: WeightTable) -> dict[tuple[int, int], float]:
     return {
         (int(key), label): scale * float(weight)
         for key, row in used_slots(table)
-        for label, weight in enumerate(table.v[row - 1])
+        for label, weight in enumerate(dense_rows(table, int(row) - 1))
         if weight
     }
 
@@ -174,7 +226,9 @@ def mapped(function: Callable[[Any], Any], parts: list[Any]) -> list[Any]:
     """Return the results for all parts, each computed in a thread of its own."""
     if len(parts) == 1:
         return [function(parts[0])]
-    with ThreadPoolExecutor(len(parts)) as pool:
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(min(len(parts), 2 * default_threads())) as pool:
         return list(pool.map(function, parts))
 
 
@@ -196,7 +250,7 @@ def new_run(most: Array, table: WeightTable, *, width: int, factored: bool) -> R
     rounds = int(most[at.STEPS]) + 1
     nodes = 2 * rounds * (width + 1) + 16
     features, scratch = most[at.MAX_FEATURES] + at.SLACK, 2 * (rounds + width) + 64
-    blocks, n_labels, dtype = most[at.BLOCKS], table.v.shape[1], table.v.dtype
+    blocks, labels, dtype = most[at.BLOCKS], n_labels(table), table.v.dtype
     factors = most[at.FACTORS] + 1 if factored else 0
     run = Run(
         states=np.zeros((nodes, most[at.STATE_SIZE]), np.int32),
@@ -206,8 +260,8 @@ def new_run(most: Array, table: WeightTable, *, width: int, factored: bool) -> R
         groups=np.zeros(most[at.MAX_GROUPS] + at.SLACK, np.int32),
         out=Out(np.zeros(features, np.int64), np.ones(features)),
         rows=np.zeros(features, np.int64),
-        sums=np.zeros(n_labels, dtype),
-        block_sums=np.zeros((blocks + factors, n_labels), dtype),
+        sums=np.zeros(labels, dtype),
+        block_sums=np.zeros((blocks + factors, labels), dtype),
         block_maxima=np.zeros(blocks + factors),
         block_versions=np.zeros(blocks, np.int64),
         block_owners=np.zeros(blocks, np.int64),
@@ -305,8 +359,8 @@ class Machine:
     def check(self, dataset: Dataset, order: Array, table: WeightTable, *, learning: bool) -> None:
         """Run a user's own problem uncompiled on some of these inputs (see ``checks``)."""
         if is_needed(self.problem):
-            n_labels = table.v.shape[1]
-            check_inputs(self.problem, self.largest, dataset, order, n_labels, learning=learning)
+            n = n_labels(table)
+            check_inputs(self.problem, self.largest, dataset, order, n, learning=learning)
 
     def largest(self, dataset: Dataset, order: Array) -> Array:
         """Return the largest limits of the given inputs."""

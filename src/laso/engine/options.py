@@ -12,7 +12,17 @@ from laso.arow import Arow
 from laso.engine import layout as at
 from laso.engine.layout import Options
 from laso.engine.problem import CompiledProblem
-from laso.learn import delayed, early, max_violation, restart, standard
+from laso.errors import quoted
+from laso.learn import (
+    MOST_SIBLINGS,
+    BestSiblings,
+    delayed,
+    early,
+    max_violation,
+    restart,
+    standard,
+)
+from laso.problem import shortened
 from laso.queues import Beam, BoundedBestFirst, Exact, MakeQueue, depth, own_key
 from laso.training import Rule, Strategy
 from laso.updates import (
@@ -27,6 +37,7 @@ from laso.updates import (
 
 __all__ = ["is_exact", "options_for", "own_key"]
 
+WIDEST = 10_000  # beams of the compiled engine
 WEIGHTINGS: list[Any] = [uniform, loss_proportional, worst]
 STRATEGIES: list[Any] = [restart, early, delayed, standard, max_violation]
 
@@ -36,15 +47,20 @@ def options_for(
 ) -> Options:
     """Return the options of the compiled engine that are equal to queue, update and strategy."""
     kind, keyed, width = _queue(problem, queue)
+    keep = MOST_SIBLINGS
+    if isinstance(strategy, BestSiblings):
+        keep, strategy = strategy.keep, strategy.strategy
     if strategy not in STRATEGIES:
-        raise ValueError(f"the compiled engine has no strategy {strategy!r}")
+        raise ValueError(f"the compiled engine has no strategy {quoted(strategy, limit=200)}")
     if isinstance(update, Likelihood):
-        raise ValueError(f"the likelihood needs exact search, queue=exact(): found {update!r}")
+        raise ValueError(
+            "the likelihood needs exact search, queue=exact(): found " + quoted(update, limit=200)
+        )
     weighting = getattr(update, "weighting", None)
     if weighting not in WEIGHTINGS or getattr(update, "kernel", None) is not None:
         raise ValueError(
             f"the compiled engine has no kernels and only the weightings uniform, "
-            f"loss_proportional and worst, found {update!r}"
+            f"loss_proportional and worst, found {quoted(update, limit=200)}"
         )
     options = Options(
         kind=kind,
@@ -59,6 +75,7 @@ def options_for(
         c=1.0,
         margin=0.0,
         by_loss=int(getattr(update, "by_loss", False)),
+        siblings=keep,
     )
     if isinstance(update, Alma):
         if update.p != 2.0:
@@ -84,7 +101,7 @@ def options_for(
         )
     if isinstance(update, Perceptron):
         return options._replace(margin=float(update.margin))
-    raise ValueError(f"the compiled engine has no update {update!r}")
+    raise ValueError(f"the compiled engine has no update {quoted(update, limit=200)}")
 
 
 def is_exact(queue: MakeQueue) -> bool:
@@ -93,6 +110,9 @@ def is_exact(queue: MakeQueue) -> bool:
 
 
 def _queue(problem: type[CompiledProblem], queue: MakeQueue) -> tuple[int, int, int]:
+    width = getattr(queue, "width", 1)
+    if width > WIDEST:
+        raise ValueError(f"the width of a beam must be at most {WIDEST}, found {shortened(width)}")
     if type(queue) is BoundedBestFirst:
         return int(at.RANKED), 0, queue.width
     if type(queue) is Beam and queue.key in (None, depth, own_key):
@@ -102,5 +122,5 @@ def _queue(problem: type[CompiledProblem], queue: MakeQueue) -> tuple[int, int, 
         return int(at.ROUNDS), int(has_key and queue.key != depth), queue.width
     raise ValueError(
         "the compiled engine has the queues greedy(), beam(n), beam(n, key=depth), "
-        f"bounded_best_first(n) and exact() without a signature, found {queue!r}"
+        f"bounded_best_first(n) and exact() without a signature, found {quoted(queue, limit=200)}"
     )

@@ -7,7 +7,7 @@ import math
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -38,6 +38,15 @@ class Training:
     objective: float | None = None  # of the last epoch: log-likelihood with prior, per example
     norm: float = 0.0  # of the weights after the last epoch
     active: int = 0  # the number of weights that are not zero, for lbfgs()
+
+    def copied(self) -> Training:
+        """Return a copy to go on with; ``best`` is never changed, only replaced."""
+        return replace(
+            self,
+            table=WeightTable(*(array.copy() for array in self.table)),
+            scores=[*self.scores],
+            squares=None if self.squares is None else self.squares.copy(),
+        )
 
     def judge(self, kept: WeightTable, score: float) -> None:
         """Record the score of an epoch, and keep its weights if it is the best so far."""
@@ -91,7 +100,7 @@ class Plan:
 
 
 class Learner(Protocol):
-    """What ``train`` needs of an engine: that of a ``Machine``."""
+    """What ``InTurn`` needs of an engine: that of a ``Machine``."""
 
     def new_run(self, dataset: Dataset, order: Array, table: WeightTable) -> Any:
         """Return working space for the largest of the given inputs."""
@@ -102,8 +111,40 @@ class Learner(Protocol):
         """Learn from the given examples in turn; return table and run as grown, and the errors."""
 
 
+class Pass(Protocol):
+    """One pass over the examples: ``InTurn``, or that of shards."""
+
+    def __call__(
+        self, dataset: Dataset, order: Array, training: Training
+    ) -> Iterator[tuple[int, int]]:
+        """Learn from the examples; yield how many are done, and how many of them had errors."""
+
+
+class InTurn:
+    """Learns from one example after the other."""
+
+    def __init__(self, machine: Learner) -> None:
+        self.machine = machine
+        self.run: Any = None
+
+    def __call__(
+        self, dataset: Dataset, order: Array, training: Training
+    ) -> Iterator[tuple[int, int]]:
+        """Learn from the examples; yield how many are done, and how many of them had errors."""
+        if self.run is None:
+            self.run = self.machine.new_run(dataset, order, training.table)
+        wrong = 0
+        for first in range(0, len(order), CHUNK):
+            part = order[first : first + CHUNK]
+            training.table, self.run, errors = self.machine.learn(
+                dataset, part, training.table, self.run
+            )
+            wrong += errors
+            yield first + len(part), wrong
+
+
 def train(
-    machine: Learner,
+    one_pass: Pass,
     dataset: Dataset,
     training: Training,
     plan: Plan,
@@ -119,22 +160,14 @@ def train(
     ``settle`` is called before the weights are used.
     """
     n = len(dataset.starts) - 1
-    run = None
     tell = progress or (lambda report: None)
     with _deferred_interrupt() as stop:
         try:
             while not plan.is_over(training):
                 epoch = training.epoch + 1
-                order = plan.order(epoch, n)
-                if run is None:
-                    run = machine.new_run(dataset, order, training.table)
                 before = _updates(training)
                 wrong = 0
-                for first in range(0, n, CHUNK):
-                    part = order[first : first + CHUNK]
-                    training.table, run, errors = machine.learn(dataset, part, training.table, run)
-                    wrong += errors
-                    done = first + len(part)
+                for done, wrong in one_pass(dataset, plan.order(epoch, n), training):
                     tell(Progress(epoch, plan.epochs, done, n, _updates(training), wrong / done))
                     stop()
                 training.epoch = epoch

@@ -54,10 +54,20 @@ class CompiledProblem:
         Whether ``features`` and ``block_features`` write values beside their keys.
     costs : int, default=-1
         Index in ``spec`` of the class costs' offset; -1 if costs are not supported.
+    chain : int, default=-1
+        Index in ``spec`` of a flag that makes exact search faster; -1: there is none. Where it is
+        not 0, the problem promises this: a path has a step for each item of x, whose group is 0,
+        whose block is the number of steps before it, and whose label may be any; the last label is
+        all that its signature and its other features depend on, and there is one of these at most.
+    partial_states : bool, default=False
+        Whether states may be written in part, because no method reads what was not written. By
+        default ``initial`` and ``apply`` must write all of a state.
     """
 
     weighted = False
     costs = -1
+    chain = -1
+    partial_states = False
 
     @staticmethod
     def limits(x: Any, out: Any) -> None:
@@ -72,7 +82,7 @@ class CompiledProblem:
 
     @staticmethod
     def initial(x: Any, state: Any) -> None:
-        """Write the initial state, all of it: the engine reuses rows."""
+        """Write the initial state, all of it: the engine reuses rows (but see partial_states)."""
         raise NotImplementedError
 
     @staticmethod
@@ -121,7 +131,7 @@ class CompiledProblem:
 
     @staticmethod
     def apply(x: Any, state: Any, group: int, label: int, new: Any) -> None:
-        """Write the successor of the state, all of it."""
+        """Write the successor of the state, all of it (but see partial_states)."""
         raise NotImplementedError
 
     @staticmethod

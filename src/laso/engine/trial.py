@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from laso.engine import layout as at
-from laso.engine.guards import first_unwritten, guarded
+from laso.engine.guards import UNWRITTEN, first_unwritten, guarded
 from laso.engine.layout import Array, Dataset, Input, Out
 from laso.engine.native.checks import place_of, plain
 from laso.engine.problem import NAMES, CompiledProblem, is_factored
@@ -232,15 +232,16 @@ class Trial:
             return size
 
         _, missing = first_unwritten([row], write)
-        if missing >= 0:
+        if missing >= 0 and not self.problem.partial_states:
             raise self._broken(
                 name,
                 f"{self.problem.__name__}.{name} leaves {label}[{missing}] unwritten; limits "
                 f"promises STATE_SIZE = {size}",
                 f"Write all of {label}, since the engine reuses rows, or promise a smaller "
-                "STATE_SIZE.",
+                "STATE_SIZE, or set partial_states if no method reads what was not written.",
             )
-        return guarded(row, "state")
+        left_out = np.flatnonzero(np.isin(row, UNWRITTEN)).tolist() if missing >= 0 else ()
+        return guarded(row, "state", unwritten=left_out)
 
     def _groups(self, state: Array) -> list[int]:
         most = int(self.limits[at.MAX_GROUPS])

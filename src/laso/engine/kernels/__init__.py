@@ -23,8 +23,10 @@ ENTRY_POINTS = ("learn_many", "decode_many", "largest")
 INLINED = frozenset(
     {
         "add_entry",
+        "add_entry_to_row",
         "add_features",
         "add_rows",
+        "add_sparse_rows",
         "checked_block",
         "checked_block_features",
         "checked_count",
@@ -35,6 +37,7 @@ INLINED = frozenset(
         "clear_marks",
         "count_good",
         "drop_last",
+        "entry_of",
         "entry_threshold",
         "expand",
         "factor_group",
@@ -45,6 +48,7 @@ INLINED = frozenset(
         "highest",
         "insert",
         "is_bad_factor",
+        "is_sparse",
         "make_state",
         "n_rounds",
         "new_node",
@@ -60,6 +64,7 @@ INLINED = frozenset(
         "size",
         "slot_of",
         "step_to",
+        "weight_at",
         "write_groups",
     }
 )

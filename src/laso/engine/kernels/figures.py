@@ -199,14 +199,19 @@ def siblings(x, y, table, run, options, node):
     while ints[ancestor, GOOD] == 0:
         ancestor = ints[ancestor, PARENT]
     front[0] = ancestor
-    n_front, at, n_found = 1, 0, 0
-    while at < n_front:
-        parent = front[at]
-        at += 1
+    begin, end, n_front, n_found = 0, 1, 1, 0
+    while begin < end:
+        parent = front[begin]
+        begin += 1
         # The ancestor itself is no sibling, whatever the keys say.
-        if at > 1 and (ints[parent, GOAL] or ints[parent, KEY] >= ints[node, KEY]):
+        if parent != ancestor and (ints[parent, GOAL] or ints[parent, KEY] >= ints[node, KEY]):
+            if n_found == found.shape[0]:
+                return MORE_SCRATCH, 0
             found[n_found] = parent
             n_found += 1
+            if begin == end:
+                n_front = next_step(run, front, begin, n_front, options.siblings)
+                begin, end = 0, n_front
             continue
         before = n_front
         state = states[parent]
@@ -237,7 +242,34 @@ def siblings(x, y, table, run, options, node):
             return run.meta[FAULT], 0
         if n_front == before:
             return UNREACHABLE, 0
-    return DONE, n_found
+        if begin == end:
+            n_front = next_step(run, front, begin, n_front, options.siblings)
+            begin, end = 0, n_front
+    return DONE, keep_best(run, found, n_found, options.siblings)
+
+
+def next_step(run, front, begin, end, most):
+    """Move the nodes from ``begin`` to ``end`` to the front, the best of them; their number."""
+    for i in range(end - begin):
+        front[i] = front[begin + i]
+    return keep_best(run, front, end - begin, most)
+
+
+def keep_best(run, nodes, n, most):
+    """Keep the best of n nodes in their order, of equals the first; return how many there are."""
+    if n <= most:
+        return n
+    scores, kept = run.coefficients[SIBLINGS], 0
+    for i in range(n):
+        scores[i] = run.reals[nodes[i], SCORE]
+    for i in range(n):
+        better = 0
+        for j in range(n):
+            better += scores[j] > scores[i] or (scores[j] == scores[i] and j < i)
+        if better < most:
+            nodes[kept] = nodes[i]
+            kept += 1
+    return kept
 
 
 def check_round(run, options, node):

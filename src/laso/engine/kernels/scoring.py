@@ -25,12 +25,16 @@ from laso.engine.layout import (
     BAD_COUNT,
     BITS,
     DONE,
+    ENTRY_LABEL,
+    ENTRY_WEIGHT,
     EXPANSION,
     FAULT,
     FAULT_HIGH,
     FAULT_LOW,
     FAULT_METHOD,
     FAULT_VALUE,
+    HEAD_LENGTH,
+    HEAD_START,
     IN_BLOCK,
     IN_BLOCK_FEATURES,
     IN_FACTORS,
@@ -50,6 +54,7 @@ from laso.engine.layout import (
     STACK_TOP,
     SUMMED_IN,
     SUMS_ROW,
+    USED,
     VERSION,
 )
 
@@ -153,6 +158,68 @@ def shorten_keys(keys, n, bits):
     return n
 
 
+def is_sparse(table):
+    """Return whether the rows of the table are sparse."""
+    return table.heads.shape[0] > 0
+
+
+def entry_of(table, row, label):
+    """Return the entry of a label in a sparse row, -1 if there is none."""
+    v, first = table.v, table.heads[row, HEAD_START]
+    for e in range(first, first + table.heads[row, HEAD_LENGTH]):
+        if v[e, ENTRY_LABEL] == label:
+            return e
+    return -1
+
+
+def weight_at(table, row, label):
+    """Return the weight of a label in a row."""
+    if not is_sparse(table):
+        return table.v[row, label]
+    e = entry_of(table, row, label)
+    return table.v[e, ENTRY_WEIGHT] if e >= 0 else 0.0
+
+
+def add_entry_to_row(table, row, label):
+    """Give a label an entry in a sparse row, if it has none; the table must have room."""
+    if entry_of(table, row, label) >= 0:
+        return
+    v, u, past, heads = table.v, table.u, table.precisions, table.heads
+    first, n = heads[row, HEAD_START], heads[row, HEAD_LENGTH]
+    if n == 0 or (n > 1 and n & (n - 1) == 0):  # there is room for a power of two
+        new = table.ints[USED]
+        table.ints[USED] += max(2, 2 * n)
+        for i in range(n):
+            v[new + i, ENTRY_LABEL] = v[first + i, ENTRY_LABEL]
+            v[new + i, ENTRY_WEIGHT] = v[first + i, ENTRY_WEIGHT]
+            u[new + i, 0] = u[first + i, 0]
+            if past.shape[0] > 0:
+                past[new + i, 0] = past[first + i, 0]
+        heads[row, HEAD_START] = first = new
+    v[first + n, ENTRY_LABEL] = label
+    v[first + n, ENTRY_WEIGHT] = u[first + n, 0] = 0.0
+    if past.shape[0] > 0:
+        past[first + n, 0] = 0.0
+    heads[row, HEAD_LENGTH] = n + 1
+
+
+def add_sparse_rows(table, run, known, sums):
+    """Add the weights of the first rows of run.rows to the sums.
+
+    Labels without an entry have a weight of zero, so that the sums are those of dense rows.
+    """
+    v, heads, rows, values = table.v, table.heads, run.rows, run.out.values
+    for i in range(known):
+        prefetch(v, heads[rows[i], HEAD_START])
+    for i in range(known):
+        first = heads[rows[i], HEAD_START]
+        for e in range(first, first + heads[rows[i], HEAD_LENGTH]):
+            if WEIGHTED:
+                sums[int(v[e, ENTRY_LABEL])] += v[e, ENTRY_WEIGHT] * values[i]
+            else:
+                sums[int(v[e, ENTRY_LABEL])] += v[e, ENTRY_WEIGHT]
+
+
 def add_rows(table, run, n, sums):
     """Add the weights of the n features in the buffer to the sums, for all labels at once.
 
@@ -160,15 +227,21 @@ def add_rows(table, run, n, sums):
     """
     slots, v, keys, values, rows = table.slots, table.v, run.out.keys, run.out.values, run.rows
     shorten_keys(keys, n, table.ints[BITS])
-    mask, known = slots.shape[0] - 1, 0
+    mask, known, sparse = slots.shape[0] - 1, 0, is_sparse(table)
     for f in range(n):
         prefetch(slots, keys[f] & mask)
     for f in range(n):
         rows[known] = find(slots, keys[f])
-        prefetch(v, max(rows[known], 0))
+        if sparse:
+            prefetch(table.heads, max(rows[known], 0))
+        else:
+            prefetch(v, max(rows[known], 0))
         if WEIGHTED:
             values[known] = values[f]
         known += rows[known] >= 0
+    if sparse:
+        add_sparse_rows(table, run, known, sums)
+        return
     for i in range(known):
         row = rows[i]
         if WEIGHTED:
@@ -370,7 +443,7 @@ def next_features(x, state, group, table, run):
 def step_score(x, state, group, label, table, run):
     """Return w . phi of one step; memory is prefetched as in ``add_rows``."""
     slots, v, keys, values, rows = table.slots, table.v, run.out.keys, run.out.values, run.rows
-    mask, total = slots.shape[0] - 1, 0.0
+    mask, total, sparse = slots.shape[0] - 1, 0.0, is_sparse(table)
     i, its_group = 0, factor_group(x, state, group, 0, run)
     while its_group >= 0:
         at, one = factor_label(x, state, group, label, i), 0.0
@@ -381,13 +454,16 @@ def step_score(x, state, group, label, table, run):
                 prefetch(slots, keys[f] & mask)
             for f in range(n):
                 rows[f] = find(slots, keys[f])
-                prefetch(v[:, at], max(rows[f], 0))
+                if sparse:
+                    prefetch(table.heads, max(rows[f], 0))
+                else:
+                    prefetch(v[:, at], max(rows[f], 0))
             for f in range(n):
                 if rows[f] >= 0:
                     if WEIGHTED:
-                        one += v[rows[f], at] * values[f]
+                        one += weight_at(table, rows[f], at) * values[f]
                     else:
-                        one += v[rows[f], at]
+                        one += weight_at(table, rows[f], at)
             n = next_features(x, state, its_group, table, run)
         total += one
         i += 1

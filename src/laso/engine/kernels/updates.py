@@ -12,13 +12,17 @@ import math
 from laso.engine.hashing import prefetch
 from laso.engine.kernels.placeholders import WEIGHTED
 from laso.engine.kernels.scoring import (
+    add_entry_to_row,
     begin_features,
     checked_block,
+    entry_of,
     factor_group,
     factor_label,
     fill,
+    is_sparse,
     next_features,
     row_of,
+    weight_at,
 )
 from laso.engine.layout import (
     ALMA,
@@ -31,12 +35,14 @@ from laso.engine.layout import (
     DELTA_ROW,
     DONE,
     ENTRIES,
+    ENTRY_WEIGHT,
     ERRORS,
     FAULT,
     GENERATION,
     GOOD,
     GROUP,
     LABEL,
+    LABELS,
     LOSS,
     LOSS_PROPORTIONAL,
     MARGIN,
@@ -56,6 +62,7 @@ from laso.engine.layout import (
     SQUARE,
     TOTAL_LOSS,
     TOTAL_MASS,
+    USED,
     VERSION,
     WORST,
 )
@@ -211,7 +218,10 @@ def room_for(table, run, n):
     if run.meta[ENTRIES] + n > run.values.shape[0]:
         return MORE_ENTRIES
     rows = table.ints[ROWS] + n
-    if rows > table.v.shape[0] or 2 * rows > table.slots.shape[0]:
+    if rows > table.mark.shape[0] or 2 * rows > table.slots.shape[0]:
+        return MORE_ROWS
+    # A full row of fewer entries than labels moves to a place of twice the size.
+    if is_sparse(table) and table.ints[USED] + 2 * n * table.ints[LABELS] + 2 > table.v.shape[0]:
         return MORE_ROWS
     return run.meta[FAULT]
 
@@ -224,15 +234,20 @@ def clear_marks(mark, run):
 
 def add_features(table, run, n, label, mass):
     """Add mass times the n features in the buffer to Delta."""
-    slots, mark, keys = table.slots, table.mark, run.out.keys
+    slots, mark, keys, sparse = table.slots, table.mark, run.out.keys, is_sparse(table)
     for f in range(n):
         prefetch(slots, keys[f] & (slots.shape[0] - 1))
     for f in range(n):
         run.rows[f] = row_of(slots, table.ints, keys[f])
         prefetch(mark, run.rows[f])
-        prefetch(table.v[:, label], run.rows[f])
-        prefetch(table.u[:, label], run.rows[f])
+        if sparse:
+            prefetch(table.heads, run.rows[f])
+        else:
+            prefetch(table.v[:, label], run.rows[f])
+            prefetch(table.u[:, label], run.rows[f])
     for f in range(n):
+        if sparse:
+            add_entry_to_row(table, run.rows[f], label)
         value = run.out.values[f] if WEIGHTED else 1.0
         add_entry(mark, run, run.rows[f], label, mass * value)
 
@@ -296,25 +311,33 @@ def add_losses(run, n_contenders):
 def add_delta(table, run, step, dot, square):
     """w <- w + step * Delta, and the running sum for the average."""
     v, u, delta, values = table.v, table.u, run.delta, run.values
-    scale, scales = table.reals[SCALE], table.reals[SCALES]
+    scale, scales, sparse = table.reals[SCALE], table.reals[SCALES], is_sparse(table)
     table.reals[SQUARE] += step * (2.0 * dot + step * square)
     for e in range(run.meta[ENTRIES]):
         dv = step * values[e] / scale
-        v[delta[e, DELTA_ROW], delta[e, DELTA_LABEL]] += dv
-        u[delta[e, DELTA_ROW], delta[e, DELTA_LABEL]] += scales * dv
+        if sparse:
+            at = entry_of(table, delta[e, DELTA_ROW], delta[e, DELTA_LABEL])
+            v[at, ENTRY_WEIGHT] += dv
+            u[at, 0] += scales * dv
+        else:
+            v[delta[e, DELTA_ROW], delta[e, DELTA_LABEL]] += dv
+            u[delta[e, DELTA_ROW], delta[e, DELTA_LABEL]] += scales * dv
 
 
 def add_confident(table, run, options, hinge, rate):
     """AROW: w <- w + hinge / (gamma + Delta Sigma Delta) * Sigma Delta, and a smaller Sigma."""
-    v, past, delta, values = table.v, table.precisions, run.delta, run.values
+    past, delta, values, sparse = table.precisions, run.delta, run.values, is_sparse(table)
     variance, spread, dot, square = options.alpha, options.c, 0.0, 0.0
     for e in range(run.meta[ENTRIES]):
         row, label, value = delta[e, DELTA_ROW], delta[e, DELTA_LABEL], values[e]
+        weight = weight_at(table, row, label)
+        if sparse:
+            row, label = entry_of(table, row, label), 0
         scaled = value / (1.0 / variance + past[row, label] / options.c)
         spread += value * scaled
         past[row, label] += value * value
         values[e] = scaled
-        dot += table.reals[SCALE] * v[row, label] * scaled
+        dot += table.reals[SCALE] * weight * scaled
         square += scaled * scaled
     add_delta(table, run, rate * hinge / spread, dot, square)
 
@@ -322,6 +345,13 @@ def add_confident(table, run, options, hinge, rate):
 def rescale(table):
     """Fold the scale into the weights and the sum so far, before the scale loses its digits."""
     v, u, reals = table.v, table.u, table.reals
+    if is_sparse(table):
+        for e in range(table.ints[USED]):
+            u[e, 0] = -(reals[SCALES] * v[e, ENTRY_WEIGHT] - u[e, 0])
+            v[e, ENTRY_WEIGHT] *= reals[SCALE]
+        reals[SCALE] = 1.0
+        reals[SCALES] = 0.0
+        return
     for row in range(table.ints[ROWS]):
         for label in range(v.shape[1]):
             u[row, label] = -(reals[SCALES] * v[row, label] - u[row, label])
@@ -332,11 +362,12 @@ def rescale(table):
 
 def apply_update(table, run, options, rate, errors):
     """Update the weights by the Delta of so many errors, and clear the marks."""
-    v, delta, values, reals = table.v, run.delta, run.values, table.reals
+    delta, values, reals = run.delta, run.values, table.reals
     k = table.ints[GENERATION]
     dot = square = 0.0
     for e in range(run.meta[ENTRIES]):
-        dot += reals[SCALE] * v[delta[e, DELTA_ROW], delta[e, DELTA_LABEL]] * values[e]
+        weight = weight_at(table, delta[e, DELTA_ROW], delta[e, DELTA_LABEL])
+        dot += reals[SCALE] * weight * values[e]
         square += values[e] * values[e]
     clear_marks(table.mark, run)
     if options.update == ALMA:

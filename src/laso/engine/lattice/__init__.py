@@ -7,6 +7,7 @@ gradient.py    from edges to weights
 likelihood.py  expectations, costs, gradient ascent
 entry.py       many inputs in one call
 chain_layout.py, chain_build.py, chain.py   lattices with one node for each label in every round
+chain_search.py   search where a problem promises such lattices
 
 The lattice holds every path: its nodes are pairs (key, signature), its edges the allowed steps with
 their scores. One recursion serves all algorithms; the algebra decides what it computes for a node:
@@ -21,6 +22,7 @@ from laso.engine.lattice import (
     chain,
     chain_build,
     chain_layout,
+    chain_search,
     entry,
     gradient,
     layout,
@@ -38,6 +40,7 @@ MODULES = (
     chain_layout,
     chain_build,
     chain,
+    chain_search,
 )
 """The modules that make up the compiled code."""
 
@@ -49,6 +52,8 @@ ENTRY_POINTS = (
     "write_chains",
     "chain_likelihoods",
     "gold_features",
+    "best_chains",
+    "chain_probabilities",
 )
 """The functions that Python calls."""
 

@@ -72,6 +72,18 @@ class ChainWork(NamedTuple):
     logs: Array  # float64 (inputs,): log p(y | x); NaN: the numbers left the range of floats
 
 
+class ChainSearch(NamedTuple):
+    """The working space of search on chains without a lattice; see ``chain_search``."""
+
+    states: Array  # int32 (2, state size)
+    transitions: Array  # like the weights (labels + 1, labels): the last row is for the start
+    values: Array  # float64 (longest + 1, labels)
+    factors: Array  # float64 (labels + 1, labels): exponentials of the transitions
+    raised: Array  # float64 (longest + 1, labels): exponentials of the sums of positions
+    scales: Array  # float64 (longest + 1,)
+    betas: Array  # float64 (2, labels)
+
+
 class ChainRow(IntEnum):
     """Scratch rows of labels."""
 

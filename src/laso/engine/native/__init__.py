@@ -4,15 +4,18 @@
     checks.py     mistakes in a user's problem that can be seen before it is compiled
     dispatch.py   Kernels: the entry points for one problem, loaded or compiled when first called
     jit.py        compilation by Numba into object code
+    packed.py     large tuples of arrays as one pointer
     explain.py    compilation errors in terms of the user's methods
     load.py       object code into memory, by llvmlite
     calls.py      the calling convention
     cache.py      files and folders of the cache
+    trust.py      which of them nobody else can have written
+    shipped.py    machine code that comes with the package
     bounds.py     which method of a problem leaves the bounds of an array
 
-Only ``jit`` and ``explain`` import Numba, and only compilation imports them. A process that finds
-its code in the cache loads it by llvmlite. ``LASO_NATIVE=0`` turns this shortcut off: then Numba
-runs the engine, with Numba's own cache.
+Only ``jit``, ``packed`` and ``explain`` import Numba, and only compilation imports them. A process
+that finds its code in the package or in the cache loads it by llvmlite. ``LASO_NATIVE=0`` turns
+this shortcut off: then Numba runs the engine, with Numba's own cache.
 """
 
 from laso.engine.native.cache import cache_root
@@ -24,6 +27,7 @@ from laso.engine.native.dispatch import (
     compiled,
     fingerprint,
     on_compile,
+    text_kernels,
 )
 
 __all__ = [
@@ -35,4 +39,5 @@ __all__ = [
     "compiled",
     "fingerprint",
     "on_compile",
+    "text_kernels",
 ]

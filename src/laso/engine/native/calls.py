@@ -80,8 +80,71 @@ def function_at(address: int, *, keep_alive: Any) -> Function:
             raise _raised(failure)
         return tuple(block[1 : 1 + block[0]]) or None
 
-    function.keep_alive = keep_alive  # type: ignore[attr-defined]
+    function.keep_alive, function.start = keep_alive, start  # type: ignore[attr-defined]
     return function
+
+
+class Prepared:
+    """A call with arguments that are described once; one thread at a time may make it.
+
+    Parameters
+    ----------
+    function : Function
+        The compiled function.
+    numbers : list of int
+        The arguments as numbers.
+    arguments : tuple
+        The arguments, which stay alive with the call.
+    """
+
+    def __init__(self, function: Function, numbers: list[int], arguments: tuple[Any, ...]) -> None:
+        self._function, self._block = function, array("q", numbers)
+        self._arrays: list[Any] = []
+        self._places: list[int] = []
+        self._start: Any = function.start  # type: ignore[attr-defined]
+        self._failure = ctypes.POINTER(Failure)()
+        self._where = (ctypes.byref(ctypes.c_void_p()), self._failure, self._block.buffer_info()[0])
+        self._find_arrays(arguments, FIRST)
+
+    def _find_arrays(self, arguments: Iterable[Any], place: int) -> int:
+        for value in arguments:
+            if isinstance(value, tuple):
+                place = self._find_arrays(value, place)
+            elif isinstance(value, np.ndarray):
+                self._arrays.append(value)
+                self._places.append(place)
+                place += 1 + 2 * value.ndim
+            else:
+                place += 1
+        return place
+
+    def __call__(self) -> tuple[int, int]:
+        """Makes the call, and returns its first two results."""
+        if self._start(*self._where) not in RETURNED:
+            raise _raised(self._failure)
+        return self._block[1], self._block[2]
+
+    def replace(self, i: int, value: Any) -> bool:
+        """Puts an array in the place of the i-th; False if it has another type or order."""
+        before = self._arrays[i]
+        if value is before:
+            return True
+        if value.dtype != before.dtype or value.ndim != before.ndim or not value.flags.carray:
+            return False
+        block, place = self._block, self._places[i]
+        if value.size:  # the way by value.ctypes takes three times as long
+            block[place] = ctypes.addressof(ctypes.c_char.from_buffer(value))
+        for number in (*value.shape, *value.strides):
+            place += 1
+            block[place] = number
+        self._arrays[i] = value
+        return True
+
+    def copy_from(self, other: Prepared, n: int) -> None:
+        """Takes over the first n arrays of another call, which the arguments of both begin with."""
+        end = self._places[n]
+        self._block[FIRST:end] = other._block[FIRST:end]
+        self._arrays[:n] = other._arrays[:n]
 
 
 def _raised(failure: Any) -> Exception:

@@ -6,23 +6,23 @@ import contextlib
 import functools
 import logging
 import os
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from laso.engine.native import cache, calls, load
+from laso.engine.native import cache, calls, load, shipped
 from laso.engine.native.checks import CompileError, check_methods
 from laso.engine.native.sources import PLAIN, Variant, fingerprint
 from laso.engine.problem import CompiledProblem
+from laso.locks import cached_property, shared_lock
 
-__all__ = ["PLAIN", "Kernels", "Variant", "compiled", "fingerprint", "on_compile"]
+__all__ = ["PLAIN", "Kernels", "Variant", "compiled", "fingerprint", "on_compile", "text_kernels"]
 
 log = logging.getLogger("laso.engine")
 
 Listener = Callable[[type[CompiledProblem], str], object]
 
-_lock = threading.RLock()
+_lock = shared_lock()
 _compiled: dict[tuple[type[CompiledProblem], Variant], Kernels] = {}
 _listeners: list[Listener] = []
 
@@ -34,10 +34,9 @@ class Kernels:
     """
 
     def __init__(self, problem: type[CompiledProblem], variant: Variant) -> None:
-        check_methods(problem)
+        if not variant.text:
+            check_methods(problem)
         self.problem, self.variant = problem, variant
-        self.fingerprint = fingerprint(problem, variant)
-        self.folder = cache.folder_for(problem.__name__, self.fingerprint)
         self.is_native = (
             _is_set("LASO_NATIVE", default=True)
             and not variant.checked
@@ -46,6 +45,16 @@ class Kernels:
         self._loaded: dict[tuple[str, str], calls.Function] = {}
         self._prepared: set[tuple[str, str]] = set()
         self._engines: dict[bool, Any] = {}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The hash of everything that code compiled here depends on."""
+        return fingerprint(self.problem, self.variant)
+
+    @cached_property
+    def folder(self) -> Path:
+        """The folder of the cache."""
+        return cache.folder_for(self.problem.__name__, self.fingerprint)
 
     def __call__(self, name: str, *arguments: Any) -> Any:
         """Calls an entry point."""
@@ -56,13 +65,26 @@ class Kernels:
                 return function(numbers)
         return self._call_numba(name, signature, arguments)
 
+    def prepared(self, name: str, *arguments: Any) -> calls.Prepared | None:
+        """Returns a call of an entry point, to be made many times; None if only Numba can run it.
+
+        The contents of the arrays may change between calls.
+        """
+        if not self.is_native:
+            return None
+        signature, numbers = calls.described(arguments)
+        function = self._loaded.get((name, signature)) or self._load(name, signature, arguments)
+        return calls.Prepared(function, numbers, arguments) if function else None
+
     def _load(self, name: str, signature: str, arguments: tuple[Any, ...]) -> calls.Function | None:
-        """Returns an entry point, from the cache or compiled; None if only Numba can run it."""
-        file = self.folder / cache.file_name(name, signature)
+        """Returns an entry point, shipped, cached or compiled; None if only Numba can run it."""
         with _lock:
             try:
                 if (name, signature) not in self._loaded:
-                    found = cache.read(file) or self._compile(name, arguments, file)
+                    found = shipped.read(self.problem, self.variant, name, signature)
+                    if found is None:
+                        file = self.folder / cache.file_name(name, signature)
+                        found = cache.read(file) or self._compile(name, arguments, file)
                     self._loaded[name, signature] = load.loaded(*found)
             except load.Unsupported as error:
                 _warn_unsupported(str(error))
@@ -81,17 +103,15 @@ class Kernels:
                 raise
             except Exception as error:  # a version of Numba whose inner parts differ
                 raise load.Unsupported(f"Numba made no object code: {error!r}") from error
-        try:
-            cache.save(file, *found)
-        except OSError as error:
-            cache.warn_unwritable(file.parent, error.strerror)
+        cache.keep(file, *found)
         return found
 
     def _call_numba(self, name: str, signature: str, arguments: tuple[Any, ...]) -> Any:
         """Calls an entry point by Numba, with Numba's own cache."""
         with self._numba(cached=True) as engine:
             if (name, signature) not in self._prepared:
-                engine.prepare(name, arguments, lambda: _announce(self.problem, name))
+                with _lock:
+                    engine.prepare(name, arguments, lambda: _announce(self.problem, name))
                 self._prepared.add((name, signature))
             try:
                 return engine.entries[name](*arguments)
@@ -131,7 +151,15 @@ def compiled(problem: type[CompiledProblem], *, full: bool = False, exact: bool 
     exact : bool, default=False
         Select the lattice of exact search, which has entry points of its own.
     """
-    key = (problem, Variant(full, exact, _is_set("LASO_BOUNDS_CHECK")))
+    return _kernels(problem, Variant(full, exact, _is_set("LASO_BOUNDS_CHECK")))
+
+
+def text_kernels() -> Kernels:
+    """Returns the code that reads features, which belongs to no problem."""
+    return _kernels(CompiledProblem, Variant(False, False, _is_set("LASO_BOUNDS_CHECK"), text=True))
+
+
+def _kernels(*key: Any) -> Kernels:
     found = _compiled.get(key)  # no lock: most calls end here
     if found is None:
         with _lock:

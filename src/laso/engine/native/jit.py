@@ -7,27 +7,27 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import inspect
-import itertools
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
+from llvmlite import binding
 from numba import types as of
 from numba._dynfunc import make_function
-from numba.core import compiler, event
+from numba.core import compiler, compiler_machinery, event
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import NumbaError, UnsupportedBytecodeError
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
-from numba.np.arrayobj import populate_array
 
 from laso.engine import hashing, layout
-from laso.engine.native import calls
+from laso.engine.native import calls, packed
 from laso.engine.native.checks import CompileError, place_of
 from laso.engine.native.load import Unsupported
 from laso.engine.native.sources import Variant
@@ -45,6 +45,38 @@ def check_version() -> None:
     first, end = TESTED
     if not first <= numba.version_info.short < end:
         raise Unsupported(f"Numba {numba.__version__} has not been tested with this version")
+
+
+class ForKernels(compiler.CompilerBase):  # type: ignore[misc]
+    """Numba's passes without those for constructs that kernels do not have.
+
+    Kernels have no closures, with statements, array expressions or ``literally``.
+    """
+
+    LEFT_OUT = frozenset(
+        {
+            "with_lifting",
+            "inline_closure_likes",
+            "make_function_op_code_to_jit_function",
+            "find_literally",
+            "literal_unroll",
+            "LiteralPropagation",
+            "inline_overloads",
+            "nopython_rewrites",
+            "annotate_types",
+            "dump_parfor_diagnostics",
+        }
+    )
+
+    def define_pipelines(self) -> list[Any]:
+        """Returns the one pipeline."""
+        manager = compiler_machinery.PassManager("kernels")
+        default = compiler.DefaultPassBuilder.define_nopython_pipeline(self.state)
+        for step, purpose in default.passes:
+            if step.name() not in self.LEFT_OUT:
+                manager.add_pass(step, purpose)
+        manager.finalize()
+        return [manager]
 
 
 class Engine:
@@ -93,7 +125,8 @@ class Engine:
                     # All code that Numba loads shares one table of symbols.
                     own.__qualname__ = f"{name}_{fingerprint}"
                     if name not in variant.entry_points:
-                        inner = {"forceinline": name in package.INLINED, **INNER}
+                        inner: dict[str, Any] = {"forceinline": name in package.INLINED, **INNER}
+                        inner["pipeline_class"] = ForKernels
                         space[name] = _general(numba.njit(own, **inner, **options))
                     elif folder:
                         space[name] = numba.njit(own, cache=True, **options)
@@ -279,29 +312,11 @@ def _taken(kinds: tuple[Any, ...]) -> Any:
     @intrinsic  # type: ignore[untyped-decorator]
     def taken(_: Any, numbers: Any) -> Any:
         def lower(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            index = itertools.count(calls.FIRST)
-
-            def number() -> Any:
-                where = context.get_constant(of.intp, next(index))
-                return builder.load(builder.gep(values[0], [where]))
-
-            def value(kind: Any) -> Any:
-                if isinstance(kind, of.BaseTuple):
-                    return context.make_tuple(builder, kind, [value(part) for part in kind.types])
-                if isinstance(kind, of.Array):
-                    made = context.make_array(kind)(context, builder)
-                    data = builder.inttoptr(number(), made.data.type)
-                    shape = [number() for _ in range(kind.ndim)]
-                    strides = [number() for _ in range(kind.ndim)]
-                    size = context.get_abi_sizeof(context.get_data_type(kind.dtype))
-                    populate_array(made, data, shape, strides, size, None)
-                    return made._getvalue()
-                if isinstance(kind, of.Float):
-                    bits = builder.bitcast(number(), context.get_value_type(of.float64))
-                    return context.cast(builder, bits, of.float64, kind)
-                return context.cast(builder, number(), of.int64, kind)
-
-            return context.make_tuple(builder, signature.return_type, [value(k) for k in kinds])
+            offset, taken = calls.FIRST, []
+            for kind in kinds:
+                taken.append(packed.loaded(context, builder, kind, values[0], offset))
+                offset += packed.width(kind)
+            return context.make_tuple(builder, signature.return_type, taken)
 
         return of.Tuple(kinds)(numbers), lower
 
@@ -341,28 +356,73 @@ def object_code(
 
     ``check`` is called first, and what it compiles can become part of the entry point.
     """
-    start = _start(entry, tuple(numba.typeof(argument) for argument in arguments))
+    symbol, library = _linked(entry, arguments, check)
+    return symbol, _emitted(library._final_module, library._codegen, library._codegen._tm)
+
+
+def object_codes(
+    entry: Any, arguments: tuple[Any, ...], processors: Sequence[str]
+) -> tuple[str, list[bytes]]:
+    """Compiles an entry point as ``object_code`` does, for several processors of this system."""
+    symbol, library = _linked(entry, arguments, lambda: None)
+    target = binding.Target.from_triple(binding.get_process_triple())
+    options: dict[str, Any] = {"opt": numba.config.OPT}
+    library._codegen._customize_tm_options(options)
+    codes = []
+    for name in processors:
+        options |= {"cpu": name, "features": ""}
+        machine = target.create_target_machine(**options)
+        codes.append(_emitted(library._final_module.clone(), library._codegen, machine))
+    return symbol, codes
+
+
+def _linked(entry: Any, arguments: tuple[Any, ...], check: Callable[[], object]) -> tuple[str, Any]:
+    """Returns the symbol of an entry point and Numba's library of all its code, not optimised."""
+    start = _start(entry, tuple(packed.passed(numba.typeof(argument)) for argument in arguments))
     flags = compiler.Flags()
     flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
     flags.error_model = "numpy"
-    with global_compiler_lock:
-        with _only_linked():
-            check()
-            made = compiler.compile_extra(
-                cpu_target.typing_context,
-                cpu_target.target_context,
-                start,
-                args=(of.CPointer(of.int64),),
-                return_type=of.none,
-                flags=flags,
-                locals={},
-            )
-        made.library.enable_object_caching()
-        # Numba optimises twice, first in search of reference counts to remove: there are none.
-        made.library._optimize_final_module = lambda: _optimise(made.library)
+    with global_compiler_lock, _without_collection(), _only_linked():
+        check()
+        made = compiler.compile_extra(
+            cpu_target.typing_context,
+            cpu_target.target_context,
+            start,
+            args=(of.CPointer(of.int64),),
+            return_type=of.none,
+            flags=flags,
+            locals={},
+        )
         made.library.finalize()
-    _, _, (code, _) = made.library.serialize_using_object_code()
-    return made.fndesc.llvm_func_name, code
+    return made.fndesc.llvm_func_name, made.library
+
+
+def _emitted(module: Any, codegen: Any, machine: Any) -> bytes:
+    """Optimises a module for a processor, and returns its object code."""
+    before = codegen._tm
+    with global_compiler_lock:
+        codegen._tm = machine
+        try:
+            # Numba optimises twice, first in search of reference counts to remove: there are none.
+            passes, builder = codegen._module_pass_manager()
+        finally:
+            codegen._tm = before
+        passes.run(module, builder)
+        module.verify()
+        code: bytes = machine.emit_object(module)
+    return code
+
+
+@contextlib.contextmanager
+def _without_collection() -> Iterator[None]:
+    """Turns the garbage collector off: compilation makes millions of objects that stay."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 @contextlib.contextmanager
@@ -376,13 +436,20 @@ def _only_linked() -> Iterator[None]:
     def finished(library: Any) -> None:
         library._finalized = True
 
+    def unchanged(library: Any, module: Any) -> None:
+        module.data_layout = library._codegen._data_layout
+
     def handle(library: Any, function: Any, environment: Any) -> Any:
         """Returns the object by which Numba knows a function; it cannot be called."""
         name = function.qualname
         return make_function(function.lookup_module(), name, "", 0, environment, (library,))
 
     context = cpu_target.target_context
-    changed = {"_optimize_final_module": lambda _: None, "_finalize_final_module": finished}
+    changed = {
+        "_optimize_functions": unchanged,
+        "_optimize_final_module": lambda _: None,
+        "_finalize_final_module": finished,
+    }
     before = {name: getattr(JITCodeLibrary, name) for name in changed}
     for name, function in changed.items():
         setattr(JITCodeLibrary, name, function)
@@ -393,8 +460,3 @@ def _only_linked() -> Iterator[None]:
         for name, function in before.items():
             setattr(JITCodeLibrary, name, function)
         del context.get_executable
-
-
-def _optimise(library: Any) -> None:
-    passes, builder = library._codegen._module_pass_manager()
-    passes.run(library._final_module, builder)

@@ -14,6 +14,7 @@ import sys
 from typing import Any
 
 from laso.engine.native.calls import Function, function_at
+from laso.locks import adopt
 
 # The object code may call these functions of the C library. They are passed to the linker by
 # address: whether it finds them by itself depends on how the interpreter was built.
@@ -57,6 +58,7 @@ def _linker() -> Any:
 
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
+    _let_forks_wait(binding.ffi)
     # LLVM's older linker may place code and data too far apart for the relocations of ARM.
     is_arm = platform.machine().lower() in ("arm64", "aarch64")
     try:
@@ -64,6 +66,13 @@ def _linker() -> Any:
         return binding.create_lljit_compiler(machine, use_jit_link=is_arm, suppress_errors=True)
     except (RuntimeError, TypeError, AttributeError) as error:
         raise Unsupported(f"LLVM's JIT cannot be started: {error}") from error
+
+
+def _let_forks_wait(ffi: Any) -> None:
+    """Adopts the lock of llvmlite: a fork while it removes code would leave it to the child."""
+    lock = getattr(getattr(ffi.lib, "_lock", None), "_lock", None)
+    if lock is not None:
+        adopt(lock)
 
 
 @functools.cache

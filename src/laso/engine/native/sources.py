@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib.metadata
 import inspect
 import os
 import platform
+import sys
 import types
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from laso.engine import hashing, kernels, lattice, layout
+from laso.engine import hashing, kernels, lattice, layout, text
 from laso.engine.native import calls
 from laso.engine.problem import NAMES, CompiledProblem
 
@@ -28,17 +29,19 @@ class Variant(NamedTuple):
     """Which engine is compiled.
 
     ``full`` includes the strategies that decode in full before they update, ``exact`` selects the
-    lattice, and ``checked`` adds checks of array bounds.
+    lattice, and ``checked`` adds checks of array bounds. ``text`` selects code without a problem,
+    which reads features.
     """
 
     full: bool
     exact: bool
     checked: bool
+    text: bool = False
 
     @property
     def package(self) -> types.ModuleType:
         """The package that declares its modules, entry points and inlined functions."""
-        return lattice if self.exact else kernels
+        return text if self.text else lattice if self.exact else kernels
 
     @property
     def entry_points(self) -> tuple[str, ...]:
@@ -48,23 +51,59 @@ class Variant(NamedTuple):
 
 PLAIN = Variant(full=False, exact=False, checked=False)
 
+COMPILING = ("jit.py", "packed.py")  # not imported here, since they import Numba
 SUPPORT = (hashing, layout, calls)  # not compiled as a whole, but compiled code depends on them
 
 
 def fingerprint(problem: type[CompiledProblem], variant: Variant = PLAIN) -> str:
-    """Returns a hash of everything that the compiled code depends on."""
+    """Returns a hash of everything that code compiled on this machine depends on."""
     digest = hashlib.sha256()
-    versions = (*map(importlib.metadata.version, ("numba", "llvmlite")), np.__version__)
-    digest.update(repr((versions, _processor(), variant, problem.weighted)).encode())
-    modules = [*SUPPORT, kernels, variant.package, *variant.package.MODULES]
-    files = [module.__file__ for module in modules]
-    for file in [*files, __file__, Path(__file__).with_name("jit.py")]:
-        assert file
+    digest.update(repr((_versions(), _processor(), variant, problem.weighted)).encode())
+    for file in _engine_files(variant):
         digest.update(Path(file).read_bytes())
     seen: set[int] = set()
     for name in NAMES:
         _hash_function(getattr(problem, name), digest, seen)
     return digest.hexdigest()[:16]
+
+
+def source_fingerprint(problem: type[CompiledProblem], variant: Variant = PLAIN) -> str:
+    """Returns a hash of all sources and constants, the same under every version of Python.
+
+    It hashes whole files where ``fingerprint`` hashes bytecode, which each version has its own of.
+    """
+    digest = hashlib.sha256()
+    digest.update(repr((tuple(variant), problem.weighted, problem.__qualname__)).encode())
+    functions = [f for name in NAMES for f in plain_functions(getattr(problem, name))]
+    modules = sorted({function.__module__ for function in functions})
+    own = [sys.modules[name].__file__ for name in modules]
+    for file in [*_engine_files(variant), *own]:
+        digest.update(Path(str(file)).read_bytes())
+    for name, value in sorted(
+        (name, repr(value))
+        for function in functions
+        for name in function.__code__.co_names
+        if isinstance(value := function.__globals__.get(name), int | float | str | tuple)
+    ):
+        digest.update(f"{name}={value};".encode())
+    return digest.hexdigest()[:16]
+
+
+def _engine_files(variant: Variant) -> list[str | Path]:
+    """Returns the files of the engine that compiled code depends on."""
+    modules = [*SUPPORT, kernels, variant.package, *variant.package.MODULES]
+    files = [str(module.__file__) for module in modules]
+    return [*files, __file__, *(Path(__file__).with_name(name) for name in COMPILING)]
+
+
+@functools.cache
+def _versions() -> tuple[str, ...]:
+    """Returns the versions of what compiles; Numba's without importing it or its metadata."""
+    import llvmlite
+
+    numba = find_spec("numba")
+    file = Path(str(numba and numba.origin)).with_name("_version.py")
+    return file.read_text(encoding="utf-8"), llvmlite.__version__, np.__version__
 
 
 @functools.cache

@@ -1,0 +1,196 @@
+"""Speed where users feel it: rows {key, system, config, value, f} in results/speed.json.
+
+Each function of MEASURES measures one key and returns its rows. Every figure is the median of
+several processes that were started for it, one at a time. Rows of keys that are not measured stay.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+RUNS = 5
+Row = dict[str, Any]
+
+LEARN = """
+from laso import Chunker, Tagger
+from laso.data import load_bundled
+sentences = load_bundled()[0][:50]
+X = [[token[:2] for token in s] for s in sentences]
+y = [[token[2] for token in s] for s in sentences]
+model = {name}(epochs=1).fit(X, y)
+model.predict(X[:1])
+"""
+SAVE = LEARN + "import sys; model.save(sys.argv[1])"
+LABEL = """
+import sys
+from laso import load_model
+load_model(sys.argv[1]).predict([[("the", "DT"), ("cat", "NN"), ("sleeps", "VBZ")]])
+"""
+DECODE = """
+import numpy as np
+from laso import beam, make_dataset, perceptron
+from laso.engine.machine import Machine, all_of, new_table
+from laso.engine.options import options_for
+from laso.examples.segmentation import Words
+data = make_dataset([[[1], [2], [3]], [[2], [1]]], [[2, 0, 1], [2, 0]])
+machine = Machine(Words, options_for(Words, beam(2), perceptron()))
+machine.decode(data, all_of(data), new_table(1))
+"""
+LOAD = """
+import random, sys, time
+from laso import Tagger, load_model
+if len(sys.argv) > 2:
+    draw = random.Random(1)
+    words = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=9)) for _ in range(60_000)]
+    X = [[draw.choice(words) for _ in range(20)] for _ in range(int(sys.argv[2]))]
+    y = [[draw.choice("ABCDEFGHIJ") for _ in x] for x in X]
+    Tagger(epochs=1).fit(X, y).save(sys.argv[1])
+else:
+    load_model(sys.argv[1])
+    times = []
+    for _ in range(9):
+        began = time.perf_counter()
+        load_model(sys.argv[1])
+        times.append(time.perf_counter() - began)
+    print(1000 * sorted(times)[4])
+"""
+
+
+def row(key: str, config: str, value: float, **more: Any) -> Row:
+    """Returns a row of ours."""
+    return {"key": key, "system": "laso", "config": config, "value": round(value, 4), "f": None} | (
+        more
+    )
+
+
+def seconds(program: Sequence[str], environment: dict[str, str]) -> float:
+    """Returns the time of a process, from its start to its end."""
+    began = time.perf_counter()
+    subprocess.run(
+        program, env={**os.environ, **environment}, check=True, stdout=subprocess.DEVNULL
+    )
+    return time.perf_counter() - began
+
+
+def python(text: str, *arguments: str) -> list[str]:
+    """Returns the command that runs a program."""
+    return [sys.executable, "-c", text, *arguments]
+
+
+def installed(work: Path) -> Path:
+    """Builds a wheel, installs it alone into a folder, and returns that: for PYTHONPATH."""
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    wheel = [*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(work)]
+    subprocess.run([*wheel, str(ROOT)], check=True)
+    site = work / "site"
+    (file,) = work.glob("laso-*.whl")
+    subprocess.run([*pip, "install", "--no-deps", "--target", str(site), str(file)], check=True)
+    return site
+
+
+def first_label(work: Path) -> list[Row]:
+    """From the start of the first process after an installation to its first label."""
+    site = installed(work)
+    (file,) = work.glob("laso-*.whl")
+    mb = file.stat().st_size / 1e6
+    rows = []
+    for name in ("Tagger", "Chunker"):
+        times = []
+        for i in range(RUNS):
+            environment = {
+                "PYTHONPATH": str(site),
+                "LASO_CACHE": str(work / f"empty-{name}-{i}"),
+            }
+            times.append(seconds(python(LEARN.format(name=name)), environment))
+        value = statistics.median(times)
+        config = f"{name}, learn from 50 sentences and label"
+        rows.append(row("first_label_s", config, value, wheel_mb=round(mb, 2)))
+    return rows
+
+
+def own_first_decode(work: Path) -> list[Row]:
+    """From the start of a process with an empty cache to the first decode of an own problem."""
+    times = [
+        seconds(python(DECODE), {"LASO_CACHE": str(work / f"own-{i}")}) for i in range(RUNS - 2)
+    ]
+    return [row("own_first_decode_s", "laso.examples.segmentation", statistics.median(times))]
+
+
+def start(work: Path) -> list[Row]:
+    """From the start of a process to its first label, and a command from start to end."""
+    model, text = str(work / "model.laso"), work / "text.txt"
+    text.write_text("the DT\ncat NN\nsleeps VBZ\n\n")
+    subprocess.run(python(SAVE.format(name="Tagger"), model), check=True)
+    programs = {
+        "from Python": python(LABEL, model),
+        "laso tag": [str(Path(sys.executable).with_name("laso")), "tag", model, str(text)],
+    }
+    rows = []
+    for config, program in programs.items():
+        seconds(program, {})  # fills the cache
+        times = [seconds(program, {}) for _ in range(2 * RUNS)]
+        rows.append(row("start_s", config, statistics.median(times)))
+    return rows
+
+
+def load(work: Path) -> list[Row]:
+    """The time to load a model of about 10 MB, whose file the system has in memory."""
+    model = str(work / "large.laso")
+    subprocess.run(python(LOAD, model, "6000"), check=True)
+    found = subprocess.run(python(LOAD, model), check=True, capture_output=True, text=True)
+    mb = Path(model).stat().st_size / 1e6
+    return [row("load_ms", "Tagger", float(found.stdout), model_mb=round(mb, 2))]
+
+
+MEASURES: dict[str, Callable[[Path], list[Row]]] = {
+    "first_label_s": first_label,
+    "own_first_decode_s": own_first_decode,
+    "start_s": start,
+    "load_ms": load,
+}
+UNITS = ("s", "ms")  # how keys end
+MEANINGS = {
+    "first_label_s": "first label after an installation",
+    "own_first_decode_s": "first decode of an own problem, compiled",
+    "start_s": "process start to first label, warm",
+    "load_ms": "load a model",
+}
+
+
+def run(results: Path, keys: Sequence[str], say: Callable[[str], object]) -> Path:
+    """Measures the keys, all by default; returns the file, in which other rows stay."""
+    file = results / "speed.json"
+    rows: list[Row] = json.loads(file.read_text("utf-8")) if file.exists() else []
+    for key in keys or MEASURES:
+        with tempfile.TemporaryDirectory(prefix="laso-speed-") as work:
+            measured = MEASURES[key](Path(work))
+        for one in measured:
+            say(f"{key}, {one['config']}: {one['value']:.3f}")
+        rows = [one for one in rows if one["key"] != key] + measured
+        results.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
+    (results / "speed.md").write_text(table(rows), "utf-8")
+    return file
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Returns the rows as a table of Markdown."""
+    lines = ["# Speed", "", "| what | configuration | value |", "|---|---|---:|"]
+    for one in rows:
+        what = MEANINGS.get(one["key"], one["key"])
+        ending = one["key"].rpartition("_")[2]
+        unit = f" {ending}" if ending in UNITS and not one["key"].endswith("_per_s") else ""
+        shown = f"{one['value']:,.0f}" if one["value"] >= 100 else f"{one['value']:.3g}"
+        system = "" if one["system"] == "laso" else f"{one['system']}, "
+        lines.append(f"| {what} | {system}{one['config']} | {shown}{unit} |")
+    return "\n".join(lines) + "\n"

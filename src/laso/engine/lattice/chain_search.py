@@ -1,0 +1,229 @@
+"""Viterbi and forward-backward for problems that promise chains (``CompiledProblem.chain``).
+
+No lattice is built: the score of a step is the sum of its block plus an entry of one transition
+matrix. The best path has the same score, to the last bit, as in the lattice. Where several paths
+have it, the caller takes the lattice, which knows which of them a search would find first.
+"""
+
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import math
+
+from laso.engine.kernels.entry import input_of
+from laso.engine.kernels.placeholders import apply, initial
+from laso.engine.kernels.scoring import (
+    add_rows,
+    checked_features,
+    fill,
+    sum_block,
+)
+from laso.engine.lattice.chain import LEAST_SCALE
+from laso.engine.lattice.layout import INPUTS_USED, PATHS_USED, STEPS_USED
+from laso.engine.layout import (
+    DONE,
+    FAULT,
+    MORE_ENTRIES,
+    NO_CHAIN,
+    SCALE,
+    STEP_GROUP,
+    STEP_LABEL,
+    VERSION,
+)
+
+
+def best_chains(dataset, order, table, run, work, paths):
+    """Find the best paths of the given inputs; return how many are done, and the status."""
+    run.meta[FAULT], used = DONE, paths.used
+    for n in range(order.shape[0]):
+        x = input_of(dataset, order[n])
+        if n == 0 and not sum_transitions(x, table, run, work):
+            return 0, NO_CHAIN
+        steps, first = x.items.shape[0], used[STEPS_USED]
+        if steps > work.values.shape[0] - 1 or first + steps > paths.steps.shape[0]:
+            return n, MORE_ENTRIES
+        sum_positions(x, table, run)
+        if run.meta[FAULT] != DONE:
+            return n, run.meta[FAULT]
+        chain_max(run.block_sums, table.reals[SCALE], work, steps)
+        if not write_best(run.block_sums, table.reals[SCALE], work, paths, steps):
+            return n, NO_CHAIN
+        used[STEPS_USED] = paths.ends[used[PATHS_USED]] = first + steps
+        paths.counts[used[INPUTS_USED]] = 1
+        used[PATHS_USED] += 1
+        used[INPUTS_USED] += 1
+    return order.shape[0], DONE
+
+
+def sum_transitions(x, table, run, work):
+    """Write the rows of the transition matrix, the last one for the start.
+
+    Returns False if a step has more than one feature beside its block, since the order in which
+    they are added up would differ from that of the lattice.
+    """
+    transitions, states, single = work.transitions, work.states, True
+    n_labels = transitions.shape[1]
+    initial(x, states[0])
+    for before in range(n_labels + 1):
+        fill(transitions[before], 0.0)
+        state = states[0]
+        if before < n_labels:
+            state = states[1]
+            apply(x, states[0], 0, before, state)
+        n = checked_features(x, state, 0, run)
+        single &= n <= 1
+        add_rows(table, run, n, transitions[before])
+    return single
+
+
+def sum_positions(x, table, run):
+    """Compute the sums of the blocks of all steps."""
+    run.meta[VERSION] += 1
+    for position in range(x.items.shape[0]):
+        sum_block(x, table, run, position)
+
+
+def chain_max(sums, scale, work, steps):
+    """Max-plus: write the score of the best path to each label after each step."""
+    values, transitions = work.values, work.transitions
+    n_labels = transitions.shape[1]
+    for t in range(steps):
+        to, own = values[t + 1], sums[t]
+        fill(to, -math.inf)
+        for before in range(n_labels if t > 0 else 1):
+            row = transitions[before if t > 0 else n_labels]
+            best = values[t, before] if t > 0 else 0.0
+            for label in range(n_labels):
+                value = best + scale * (own[label] + row[label])
+                to[label] = value if value > to[label] else to[label]
+
+
+def write_best(sums, scale, work, paths, steps):
+    """Append the best path; False if there are several."""
+    values, transitions, at = work.values, work.transitions, paths.used[STEPS_USED] + steps
+    n_labels, label, top, several = transitions.shape[1], -1, 0.0, False
+    if steps > 0:
+        top = -math.inf
+        for other in range(n_labels):
+            several |= values[steps, other] == top
+            if values[steps, other] > top:
+                top, label, several = values[steps, other], other, False
+        if label < 0:
+            return False
+    paths.scores[paths.used[PATHS_USED]] = top
+    for t in range(steps - 1, -1, -1):
+        at -= 1
+        paths.steps[at, STEP_GROUP], paths.steps[at, STEP_LABEL] = 0, label
+        if t == 0:
+            break
+        n, came = 0, -1
+        for before in range(n_labels):
+            value = values[t, before] + scale * (sums[t, label] + transitions[before, label])
+            if value == values[t + 1, label]:
+                n += 1
+                came = before
+        several |= n != 1
+        label = came
+        if several:
+            return False
+    return not several
+
+
+# --------------------------------------------------------------------------- probabilities
+
+
+def chain_probabilities(dataset, order, table, run, work, found):
+    """Write the probability of each label at each item; how many are done, and the status.
+
+    The status is NO_CHAIN where the numbers leave the range of floats.
+    """
+    run.meta[FAULT] = DONE
+    scale, at = table.reals[SCALE], 0
+    for n in range(order.shape[0]):
+        x = input_of(dataset, order[n])
+        if n == 0:
+            if not sum_transitions(x, table, run, work):
+                return 0, NO_CHAIN
+            raise_transitions(work, scale)
+        steps = x.items.shape[0]
+        if steps > work.values.shape[0] - 1:
+            return n, MORE_ENTRIES
+        sum_positions(x, table, run)
+        if run.meta[FAULT] != DONE:
+            return n, run.meta[FAULT]
+        raise_positions(run.block_sums, scale, work, steps)
+        if not chain_sum(work, steps):
+            return n, NO_CHAIN
+        share_back(work, found[at : at + steps], steps)
+        at += steps
+    return order.shape[0], DONE
+
+
+def raise_transitions(work, scale):
+    """Write the exponentials of the transition matrix, over that of its highest entry."""
+    transitions, factors, top = work.transitions, work.factors, -math.inf
+    for before in range(transitions.shape[0]):
+        for label in range(transitions.shape[1]):
+            top = max(top, scale * transitions[before, label])
+    for before in range(transitions.shape[0]):
+        for label in range(transitions.shape[1]):
+            factors[before, label] = math.exp(scale * transitions[before, label] - top)
+
+
+def raise_positions(sums, scale, work, steps):
+    """Write the exponentials of the sums of positions, over those of the highest."""
+    for t in range(steps):
+        top = -math.inf
+        for label in range(sums.shape[1]):
+            top = max(top, scale * sums[t, label])
+        for label in range(sums.shape[1]):
+            work.raised[t, label] = math.exp(scale * sums[t, label] - top)
+
+
+def chain_sum(work, steps):
+    """Sum-product, scaled (Rabiner 1989, section V.A); False if a scale is too small."""
+    alphas, factors, raised, n_labels = work.values, work.factors, work.raised, work.raised.shape[1]
+    for t in range(steps):
+        alpha, total = alphas[t], 0.0
+        if t == 0:
+            for label in range(n_labels):
+                alpha[label] = factors[n_labels, label]
+        else:
+            fill(alpha, 0.0)
+            for before in range(n_labels):
+                mass, row = alphas[t - 1, before], factors[before]
+                for label in range(n_labels):
+                    alpha[label] += mass * row[label]
+        for label in range(n_labels):
+            alpha[label] *= raised[t, label]
+            total += alpha[label]
+        if not total > LEAST_SCALE:
+            return False
+        for label in range(n_labels):
+            alpha[label] *= 1.0 / total
+        work.scales[t] = total
+    return True
+
+
+def share_back(work, found, steps):
+    """The backward pass after ``chain_sum``: write the probabilities of labels."""
+    alphas, factors, raised, beta, row = (
+        work.values,
+        work.factors,
+        work.raised,
+        work.betas[0],
+        work.betas[1],
+    )
+    n_labels = raised.shape[1]
+    fill(beta, 1.0)
+    for t in range(steps - 1, -1, -1):
+        for label in range(n_labels):
+            found[t, label] = alphas[t, label] * beta[label]
+            row[label] = raised[t, label] * beta[label] / work.scales[t]
+        if t > 0:
+            for before in range(n_labels):
+                total = 0.0
+                for label in range(n_labels):
+                    total += factors[before, label] * row[label]
+                beta[before] = total

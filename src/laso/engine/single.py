@@ -1,0 +1,189 @@
+"""Decode one input at a time, in arrays that are kept: what a server needs.
+
+Most of the time of a short call goes into making arrays and describing them to compiled code. Here
+both are done once; a call only replaces the arrays of the input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from laso.engine import layout as at
+from laso.engine.chain_search import new_chain_search, promises_chains
+from laso.engine.checks import is_needed
+from laso.engine.exact import ExactMachine
+from laso.engine.lattice import layout as la
+from laso.engine.lattice.layout import Paths
+from laso.engine.layout import Array, Dataset, Out, WeightTable
+from laso.engine.machine import Machine, all_of, longer, new_run
+from laso.engine.native import compiled
+from laso.engine.native.calls import Prepared
+from laso.engine.problem import is_factored
+from laso.engine.space import new_lattice
+
+MOST_STEPS = 1000  # of inputs whose working space is kept
+MOST_ROOM = 64  # times the usual number of nodes and edges
+ITEMS, POOL, VALUES, SPEC = 0, 2, 3, 4  # the arrays of a dataset that differ between calls
+N_ARRAYS = len(Dataset._fields)
+
+Found = tuple[Array, Array, Array]
+
+
+@dataclass
+class SingleDecoder:
+    """What a machine does with datasets of one input, many times.
+
+    Several threads may call it: each takes a space out of those that are free, or makes one.
+    """
+
+    machine: Machine | ExactMachine
+    table: WeightTable
+    _free: list[_Space] = field(default_factory=list)
+
+    def decode(self, dataset: Dataset) -> Found:
+        """Return what ``machine.decode`` returns: steps (group, label), their end, the score."""
+        found: Found | None = self._with_space(_Space.decode, dataset)
+        if found is None:
+            return self.machine.decode(dataset, all_of(dataset), self.table)
+        return found
+
+    def label_probabilities(self, dataset: Dataset) -> Array:
+        """Return the probability of each label at each item, with exact search."""
+        assert isinstance(self.machine, ExactMachine)
+        found: Array | None = self._with_space(_Space.label_probabilities, dataset)
+        if found is None:
+            return self.machine.label_probabilities(dataset, all_of(dataset), self.table)
+        return found
+
+    def _with_space(self, method: Callable[[_Space, Dataset], Any], dataset: Dataset) -> Any:
+        """Call a method of a space that is large enough; it returns None if that cannot be."""
+        try:
+            space = self._free.pop()
+        except IndexError:
+            space = _Space(self.machine, self.table, dataset)
+        kept, found = space, method(space, dataset)
+        while found is None and space.is_too_small:
+            space = _Space(self.machine, self.table, dataset, space)
+            kept = space if space.bounds[at.STEPS] <= MOST_STEPS else kept
+            found = method(space, dataset)
+        self._free.append(kept)
+        return found
+
+
+class _Space:
+    """The arrays for inputs within some limits, and the prepared calls."""
+
+    def __init__(
+        self,
+        machine: Machine | ExactMachine,
+        table: WeightTable,
+        dataset: Dataset,
+        before: _Space | None = None,
+    ) -> None:
+        problem, options = machine.problem, machine.options
+        self.kernels, self.table = machine.kernels, table
+        self.machine = Machine(problem, options)
+        self.order, self.starts = np.zeros(1, np.int64), dataset.starts.copy()
+        self.spec: Array | None = None
+        nothing = np.zeros(0, np.int32)
+        own = dataset._replace(starts=self.starts, outputs=nothing, output_starts=self.starts)
+        self.limits = self.machine.largest(own, self.order)
+        self.room = 1  # times the usual number of nodes and edges
+        if before is not None:
+            self.limits, self.room = np.maximum(self.limits, before.limits), before.room
+        self.bounds, self.is_too_small = self.limits.tolist(), False
+        self.run = new_run(self.limits, table, width=options.width, factored=is_factored(problem))
+        self.is_chain = isinstance(machine, ExactMachine) and promises_chains(problem, dataset)
+        self.is_checked = is_needed(problem)
+        self.most = np.ones(len(at.Limit), np.int64)
+        self.largest: Prepared | None = compiled(problem).prepared(
+            "largest", own, self.order, self.most, np.zeros(len(at.Limit), np.int64)
+        )
+        self.summing: Prepared | None = None
+        self._prepare(own, exact=isinstance(machine, ExactMachine))
+
+    def _prepare(self, own: Dataset, *, exact: bool) -> None:
+        """Make the arrays of the results, and prepare the call that decodes."""
+        table, run, options, n = self.table, self.run, self.machine.options, self.bounds[at.STEPS]
+        room = self.room
+        given = (own, self.order, table, run)
+        self.paths = paths = Paths(
+            steps=np.zeros((n + 16, len(at.StepColumn)), np.int32),
+            ends=np.zeros(1, np.int64),
+            scores=np.zeros(1),
+            counts=np.zeros(1, np.int64),
+            heads=np.zeros((1, len(la.HeadColumn)), np.int64),
+            used=np.zeros(len(la.Used), np.int64),
+        )
+        self.call: Prepared | None
+        if not exact:
+            nodes = room * len(run.ints)
+            states, ints, reals = (longer(a, nodes) for a in (run.states, run.ints, run.reals))
+            given = (*given[:-1], run._replace(states=states, ints=ints, reals=reals))
+            results = (paths.steps, Out(paths.ends, paths.scores))
+            self.call = self.kernels.prepared("decode_many", *given, options, *results)
+        elif self.is_chain:
+            work = new_chain_search(run, table, n)
+            self.probabilities = np.zeros((n, table.v.shape[1]))
+            self.call = self.kernels.prepared("best_chains", *given, work, paths)
+            self.summed = (*given, work, self.probabilities)
+        else:
+            lattice = new_lattice(run, lists=len(la.PathSide), nodes=room << 10, edges=room << 13)
+            self.call = self.kernels.prepared("best_many", *given, options, lattice, paths)
+
+    def decode(self, dataset: Dataset) -> Found | None:
+        """Return steps, end and score of an input; None if the machine must find them."""
+        call, paths = self.call, self.paths
+        if call is None or not self._takes(dataset, call):
+            return None
+        paths.used.fill(0)
+        _, status = call()
+        if status != at.DONE:
+            self.is_too_small = status in (at.MORE_NODES, at.MORE_EDGES) and self.room < MOST_ROOM
+            self.room *= 4
+            return None
+        return paths.steps[: paths.ends[0]].copy(), paths.ends.copy(), paths.scores.copy()
+
+    def label_probabilities(self, dataset: Dataset) -> Array | None:
+        """Return the probability of each label at each item; None if the machine must find it."""
+        call = self.call
+        if call is None or not self.is_chain or not self._takes(dataset, call):
+            return None
+        if self.summing is None:
+            self.summing = self.kernels.prepared("chain_probabilities", *self.summed)
+        if self.summing is None:
+            return None
+        self.summing.copy_from(call, N_ARRAYS)
+        _, status = self.summing()
+        return self.probabilities[: self.starts[1]].copy() if status == at.DONE else None
+
+    def _takes(self, dataset: Dataset, call: Prepared) -> bool:
+        """Put an input in the place of the one before; False if it is too large or of other form.
+
+        ``is_too_small`` tells whether it is too large.
+        """
+        self.is_too_small = False
+        if dataset.spec is not self.spec:
+            if self.is_chain and not promises_chains(self.machine.problem, dataset):
+                return False
+            self.spec = dataset.spec
+        largest = self.largest
+        if largest is None or not (
+            call.replace(ITEMS, dataset.items)
+            and call.replace(POOL, dataset.pool)
+            and call.replace(VALUES, dataset.values)
+            and call.replace(SPEC, dataset.spec)
+        ):
+            return False
+        self.starts[1] = dataset.starts[1]
+        if self.is_checked:
+            self.machine.check(dataset, all_of(dataset), self.table, learning=False)
+        largest.copy_from(call, N_ARRAYS)
+        self.most.fill(1)
+        largest()
+        self.is_too_small = any(map(int.__gt__, self.most.tolist(), self.bounds))
+        return not self.is_too_small
