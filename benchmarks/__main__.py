@@ -1,4 +1,4 @@
-"""``python -m benchmarks tune|run|growth|joint|defaults|report|all``."""
+"""``python -m benchmarks tune|run|growth|joint|single|defaults|scale|speed|report|all``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,20 @@ import tempfile
 from datetime import datetime
 from pathlib import Path
 
-from benchmarks import corpus, defaults, growth, joint, report, run, tune
+from benchmarks import (
+    columns,
+    corpus,
+    defaults,
+    defaults_report,
+    growth,
+    joint,
+    report,
+    run,
+    scale,
+    single,
+    speed,
+    tune,
+)
 from benchmarks.jobs import Bench
 from benchmarks.systems import all_systems
 from laso.errors import LasoError
@@ -19,7 +32,10 @@ COMMANDS = {
     "run": "measure all systems on the test data (peers.json)",
     "growth": "measure how time and memory grow (growth.json)",
     "joint": "two layers of labels at once (joint.json), which is not part of all",
+    "single": "one sentence at a time, and memory (single.json), which is not part of all",
     "defaults": "learners on several corpora (defaults.json), which is not part of all",
+    "scale": "more workers (scale.json), which is not part of all",
+    "speed": "first label, start, loading (speed.json), which is not part of all",
     "report": "make the report and the plots from the JSON files",
     "all": "all of these, one after the other",
 }
@@ -58,9 +74,17 @@ def main(arguments: list[str] | None = None) -> int:
                         say(f"wrote {path}")
                 elif step == "defaults":
                     defaults.run(say)
-                    say(f"wrote {defaults.report()}")
+                    columns.run(say, defaults.RESULTS)
+                    say(f"wrote {defaults_report.report()}")
+                elif step == "speed":
+                    say(f"wrote {speed.run(bench.results, options.keys, say)}")
+                elif step == "scale":
+                    say(f"wrote {scale.run(bench.results, say, again=options.again)}")
                 elif step == "growth":
                     growth.growth(bench, systems, options.corpus)
+                elif step == "single":
+                    files = corpus.files(options.corpus, bench.work, quick=options.quick)
+                    say(f"wrote {single.run(files, bench.work, bench.results, say)}")
                 elif step == "joint":
                     files = corpus.files(options.corpus, bench.work, quick=options.quick)
                     few = corpus.warmup_file(files.train, bench.work)
@@ -98,6 +122,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--runs", type=int, help="runs of each configuration (3; 1 if --quick)")
     made.add_argument("--systems", nargs="+", metavar="NAME", help="only these systems")
     made.add_argument("--configs", nargs="+", default=[], metavar="NAME", help="only these")
+    made.add_argument(
+        "--keys", nargs="+", default=[], choices=speed.MEASURES, help="of speed: only these"
+    )
     made.add_argument("--corpus", default="conll2000", choices=["conll2000", "bundled"])
     made.add_argument("--results", type=Path, metavar="FOLDER", help="where the results are kept")
     return made

@@ -10,20 +10,21 @@ there, and the same command goes on where it was.
 from __future__ import annotations
 
 import json
-import statistics
+import random
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks import study_data
 from benchmarks.peers import run_vw
 from benchmarks.study_data import Data, Part
-from laso.experiments.measure import table
 
 RESULTS = Path(__file__).parents[1] / "experiments" / "results"
 SEEDS = 3
+DEFAULT = "default"  # the configuration of Tagger without parameters
 BASE = "margin 20"  # the variant that the others differ from in one point
 SIZES = {  # the parts of a corpus to learn from, as divisors
     "conll2000 chunks": (16, 4, 1),
@@ -53,20 +54,39 @@ class Config(NamedTuple):
 # --------------------------------------------------------------------------- laso
 
 
-def tagger(**settings: Any) -> Run:
-    """Return a run of ``Tagger`` with these settings."""
+def tagger(
+    prepare: Callable[[Part], Part] | None = None,
+    finish: Callable[[Any], Any] | None = None,
+    **settings: Any,
+) -> Run:
+    """Return a run of ``Tagger`` with these settings.
+
+    ``prepare`` changes the data to learn from, ``finish`` the model.
+    """
 
     def run(data: Data, seed: int) -> tuple[list[Labels], float]:
         from laso import Tagger
 
         Tagger(**{**settings, "epochs": 1}).fit(data.train.X[:2], data.train.y[:2])  # compiles
-        model = Tagger(**settings, seed=seed)
+        model: Any = Tagger(**settings, seed=seed)
         began = time.process_time()
-        model.fit(data.train.X, data.train.y)
+        train = data.train if prepare is None else prepare(data.train)
+        model.fit(train.X, train.y)
+        model = model if finish is None else finish(model)
         seconds = time.process_time() - began
         return [model.predict(part.X) for part in (data.held_out, data.test)], seconds
 
     return run
+
+
+def truncated(model: Any, part: float = 0.5) -> Any:
+    """Return a copy of a model without a part of its weights, the smallest."""
+    import numpy as np
+
+    table = model.weights_
+    sizes = np.abs(table.v)
+    bound = np.quantile(sizes[sizes > 0], part)
+    return model.with_weights(table._replace(v=np.where(sizes > bound, table.v, 0)))
 
 
 def variants() -> Iterator[Config]:
@@ -79,7 +99,7 @@ def variants() -> Iterator[Config]:
     def config(name: str, **settings: Any) -> Config:
         return Config("laso", name, tagger(**{"update": base, "epochs": 30, **settings}))
 
-    yield Config("laso", "default", tagger(), default=True, seeds=SEEDS)
+    yield Config("laso", DEFAULT, tagger(), default=True, seeds=SEEDS)
     yield config(BASE)._replace(seeds=SEEDS)
     yield config("weighting uniform", update=perceptron(margin=20.0))
     yield config(
@@ -104,6 +124,13 @@ def variants() -> Iterator[Config]:
         yield config(f"{epochs} epochs", epochs=epochs)
     yield config("epochs by held-out tenth", held_out=0.1)
     yield config("no averaging", average=False)
+    yield config("attributes of two tokens or more", prepare=partial(study_data.frequent, least=2))
+    yield config(
+        "a fifth of the attributes dropped in a second copy",
+        prepare=partial(study_data.dropped, rate=0.2),
+        epochs=15,
+    )
+    yield config("without the smaller half of the weights", finish=truncated)
     exactly = {"queue": laso.exact(), "features": ("bias", "label[-1]"), "epochs": 20}
     yield config("exact, AdaGrad", **exactly, update=laso.adagrad(), strategy=laso.standard)
 
@@ -119,11 +146,12 @@ def crfsuite(algorithm: str, **settings: Any) -> Run:
 
         trainer = pycrfsuite.Trainer(algorithm=algorithm, verbose=False)
         trainer.set_params(settings)
+        X, y = ordered(data.train, seed)
         with tempfile.TemporaryDirectory() as folder:
             path = str(Path(folder, "model"))
             began = time.process_time()
-            for x, y in zip(data.train.X, data.train.y, strict=True):
-                trainer.append(x, y)
+            for x, labels in zip(X, y, strict=True):
+                trainer.append(x, labels)
             trainer.train(path)
             seconds = time.process_time() - began
             model = pycrfsuite.Tagger()
@@ -139,7 +167,7 @@ def vowpal_wabbit(data: Data, seed: int) -> tuple[list[Labels], float]:
     numbers = {label: str(n) for n, label in enumerate(names, start=1)}
     with tempfile.TemporaryDirectory() as folder:
         text, model = Path(folder, "train.txt"), str(Path(folder, "model"))
-        _write(text, data.train, numbers)
+        _write(text, ordered(data.train, seed), numbers)
         began = time.process_time()
         run_vw(
             *("--search", str(len(names)), "--search_task", "sequence"),
@@ -162,6 +190,15 @@ def vowpal_wabbit(data: Data, seed: int) -> tuple[list[Labels], float]:
     return found, seconds
 
 
+def ordered(part: Part, seed: int) -> Part:
+    """Return the sentences in the order of a seed; 0 leaves them as they are."""
+    if not seed:
+        return part
+    order = list(range(len(part.X)))
+    random.Random(seed).shuffle(order)
+    return Part([part.X[i] for i in order], [part.y[i] for i in order])
+
+
 def _write(path: Path, part: Part, numbers: dict[str, str]) -> None:
     """Write sentences as Vowpal Wabbit reads them; without numbers there are no labels."""
     clean = str.maketrans({" ": "_", "|": "!", ":": ";", "\t": "_"})
@@ -174,13 +211,16 @@ def _write(path: Path, part: Part, numbers: dict[str, str]) -> None:
 
 
 def peers() -> Iterator[Config]:
-    """Yield the peers; L-BFGS with three priors, of which the best on held-out data counts."""
-    for algorithm in ("ap", "pa", "arow"):
-        yield Config("python-crfsuite", algorithm, crfsuite(algorithm))
+    """Yield the peers, online learners with the training sentences in the order of each seed.
+
+    The best of the L-BFGS with three priors on held-out data counts.
+    """
+    for algorithm, seeds in (("ap", SEEDS), ("pa", SEEDS), ("arow", 1)):
+        yield Config("python-crfsuite", algorithm, crfsuite(algorithm), seeds=seeds)
     for c1, c2 in ((0.0, 1.0), (0.1, 0.1), (0.0, 0.1)):
         run = crfsuite("lbfgs", c1=c1, c2=c2, max_iterations=200)
         yield Config("python-crfsuite", f"lbfgs c1={c1:g} c2={c2:g}", run)
-    yield Config("vowpalwabbit", "sequence", vowpal_wabbit)
+    yield Config("vowpalwabbit", "sequence", vowpal_wabbit, seeds=SEEDS)
 
 
 # --------------------------------------------------------------------------- running
@@ -246,104 +286,3 @@ def load(path: Path) -> list[Row]:
 def _listed(rows: list[Row]) -> str:
     lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
     return f"[\n{lines}\n]\n"
-
-
-# --------------------------------------------------------------------------- report
-
-
-def report(folder: Path = RESULTS) -> Path:
-    """Write defaults.md from the results; return its path."""
-    rows = load(folder / "defaults.json")
-    corpora = list(dict.fromkeys((row["corpus"], row["size"]) for row in rows))
-    corpora = [key for key in sorted(corpora) if _is_complete(rows, key)]
-    text = INTRODUCTION.format(
-        finals=_finals(rows, corpora), variants=_variants(rows, corpora), seeds=SEEDS
-    )
-    path = folder / "defaults.md"
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-def _is_complete(rows: list[Row], key: tuple[str, str]) -> bool:
-    """Tell whether the default and all peers have been measured on a corpus."""
-    found = {row["config"] for row in rows if (row["corpus"], row["size"]) == key}
-    return {"default", *(config.name for config in peers())} <= found
-
-
-def _finals(rows: list[Row], corpora: list[tuple[str, str]]) -> str:
-    """Return a table of test scores: the default and each peer at its best on held-out data."""
-    lines = []
-    for corpus, size in corpora:
-        here = [row for row in rows if (row["corpus"], row["size"]) == (corpus, size)]
-        cells = [corpus, size]
-        for chosen in _systems(here):
-            scores = [row["score"] for row in chosen]
-            spread = f" ± {statistics.stdev(scores):.2f}" if len(scores) > 1 else ""
-            seconds = statistics.mean(row["train_s"] for row in chosen) if chosen else 0.0
-            mean = statistics.mean(scores) if scores else None
-            cells.append("" if mean is None else f"{mean:.2f}{spread} ({seconds:.0f} s)")
-        lines.append(cells)
-    head = ["corpus", "size", "laso", "crfsuite online", "crfsuite L-BFGS", "Vowpal Wabbit"]
-    return table(head, lines, left=2)
-
-
-def _systems(rows: list[Row]) -> Iterator[list[Row]]:
-    """Yield the default's rows, then the best of each kind of peer on held-out data."""
-    yield [row for row in rows if row["default"]]
-    crf = [row for row in rows if row["system"] == "python-crfsuite"]
-    batch = [row for row in crf if row["config"].startswith("lbfgs")]
-    online = [row for row in crf if row not in batch]
-    others = [row for row in rows if row["system"] == "vowpalwabbit"]
-    for some in (online, batch, others):
-        yield sorted(some, key=lambda row: -float(row["heldout"]))[:1]
-
-
-def _variants(rows: list[Row], corpora: list[tuple[str, str]]) -> str:
-    """Return a table of held-out scores: a base, and what each change of it brings."""
-    ours = [row for row in rows if row["system"] == "laso"]
-    names = [name for name in dict.fromkeys(row["config"] for row in ours) if name != BASE]
-    shown = [key for key in corpora if _of(ours, key, BASE)]
-    base = {key: statistics.mean(_of(ours, key, BASE)) for key in shown}
-    lines = [[BASE, *(f"{base[key]:.2f}" for key in shown), ""]]
-    for name in names:
-        gains = [
-            statistics.mean(found) - base[key] if (found := _of(ours, key, name)) else None
-            for key in shown
-        ]
-        known = [gain for gain in gains if gain is not None]
-        cells = ["" if gain is None else f"{gain:+.2f}" for gain in gains]
-        lines.append([name, *cells, f"{statistics.mean(known):+.2f}"])
-    return table(["", *(f"{corpus} {size}" for corpus, size in shown), "mean"], lines, left=1)
-
-
-def _of(rows: list[Row], key: tuple[str, str], name: str) -> list[float]:
-    return [
-        row["heldout"]
-        for row in rows
-        if (row["corpus"], row["size"], row["config"]) == (*key, name)
-    ]
-
-
-INTRODUCTION = """\
-# Defaults
-
-`python -m benchmarks defaults` made this page. All systems have the same attributes of each token:
-windows of words, affixes, shapes, and windows of the other columns. Scores are chunk F, or token
-accuracy for tags. A tenth of the training part is held out to choose on.
-
-## Test scores
-
-The default of `Tagger` is the mean of {seeds} seeds with its standard deviation. Of each kind of
-peer the row has the settings with the best held-out score: python-crfsuite's ap, pa and arow, its
-L-BFGS with three priors. Training times are seconds of CPU, with the conversion of attributes.
-
-{finals}
-
-## What each change brings
-
-Held-out scores. The first row is `Tagger(update=perceptron(weighting=worst, margin=20.0))` with 30
-epochs; the others say by how much one change of it is better or worse. The default differs from it
-in its margin, which is the number of features of a token.
-
-{variants}
-"""

@@ -27,7 +27,17 @@ OTHER_TASKS = (
     "tasks/chunking/problem.py",
     "tasks/chunking/task.py",
     "tasks/clustering/problem.py",
-    "tasks/parsing/problem.py",
+    "tasks/parsing/arc_eager.py",
+    "tasks/parsing/arc_hybrid.py",
+    "tasks/parsing/arc_standard.py",
+    "tasks/parsing/configuration.py",
+    "tasks/parsing/encoder.py",
+    "tasks/parsing/names.py",
+    "tasks/parsing/operators.py",
+    "tasks/parsing/systems.py",
+    "tasks/parsing/task.py",
+    "tasks/parsing/templates.py",
+    "tasks/parsing/trees.py",
 )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -161,3 +162,17 @@ def attributes(tokens: Tokens) -> list[list[str]]:
             own += [f"c{column}b{n}={v}|{w}" for n, (v, w) in enumerate(pairwise((a, b, c, d, e)))]
             own.append(f"c{column}t={b}|{c}|{d}")
     return found
+
+
+def frequent(part: Part, least: int) -> Part:
+    """Return sentences without the attributes that fewer than ``least`` tokens have."""
+    counts = Counter(name for x in part.X for token in x for name in token)
+    X = [[[name for name in token if counts[name] >= least] for token in x] for x in part.X]
+    return Part(X, part.y)
+
+
+def dropped(part: Part, rate: float) -> Part:
+    """Return sentences twice: as they are, and with a part of their attributes left out."""
+    draw = random.Random(7).random
+    again = [[[name for name in token if draw() >= rate] for token in x] for x in part.X]
+    return Part([*part.X, *again], [*part.y, *part.y])

@@ -21,8 +21,10 @@ from laso.tasks.clustering.problem import Clustering
 from laso.tasks.constraints import Constraints
 from laso.tasks.joint import problem as joint
 from laso.tasks.joint.problem import Joint
-from laso.tasks.parsing import problem as parsing
-from laso.tasks.parsing.problem import ROOT, Parsing
+from laso.tasks.parsing.arc_hybrid import ArcHybrid
+from laso.tasks.parsing.configuration import SIZE, STACK, WIDTH
+from laso.tasks.parsing.encoder import ParsingEncoder
+from laso.tasks.parsing.templates import default_templates, parse_templates
 from laso.tasks.tagging import problem as tagging
 from laso.tasks.tagging.problem import Tagging
 
@@ -124,6 +126,7 @@ class Task:
     corpora: st.SearchStrategy[Dataset]
     keyed: bool
     tolerance: float = 0.0  # where the engines add up the same numbers in another order
+    used: Callable[[Sequence[int]], int] = len  # how much of a state is ever read
 
     def __repr__(self) -> str:
         return self.problem.__name__
@@ -287,17 +290,42 @@ def projective(draw: Callable[..., Any], words: Sequence[int], head: int) -> dic
     return heads
 
 
+OPERATORS = ("left a", "left b", "right a", "root b", "shift")
+
+
+def tree_encoder(
+    templates: Sequence[str], labels: tuple[str, ...] = OPERATORS, **given: Any
+) -> ParsingEncoder:
+    """An encoder of items with two columns, w and pos."""
+    both = ("w[s0]|pos[s0]", *templates)
+    return ParsingEncoder(parse_templates(both), ("w", "pos"), labels, **given)
+
+
+def tree_of(draw: Callable[..., Any], n: int) -> list[tuple[Any, Any]]:
+    """A projective tree of n words, of which some heads and labels are not known."""
+    heads = projective(draw, range(1, n + 1), 0)
+    tree: list[tuple[Any, Any]] = []
+    for i in range(1, n + 1):
+        labels = "b" if heads[i] == 0 else "ab" if heads[i] > i else "a"
+        arc = (heads[i], draw(st.sampled_from(labels)))
+        tree.append(draw(st.sampled_from([arc, arc, arc, (arc[0], None), (None, None)])))
+    return tree
+
+
+def configuration_size(state: Sequence[int]) -> int:
+    """How much of a configuration is in use."""
+    return STACK + state[SIZE] * WIDTH
+
+
 @st.composite
 def parsing_corpora(draw: Any) -> Dataset:
     sizes = draw(lengths(4))
     rows = _rows(draw, sizes, columns=2)
-    outputs = []
-    for n in sizes:
-        heads = projective(draw, range(n), ROOT)
-        outputs.append([heads[i] for i in range(n)])
-    usual = parsing.usual_templates(2)
+    usual = default_templates(("w", "pos"))
     some = draw(st.lists(st.sampled_from(usual), min_size=1, max_size=5))
-    return corpus_of(rows, outputs, parsing.spec_for(some), columns=2)
+    encoder = tree_encoder(some, single_root=True, static=draw(st.booleans()))
+    outputs = [encoder.numbers(tree_of(draw, n)).tolist() for n in sizes]
+    return corpus_of(rows, outputs, encoder.spec_for(0, None), columns=2)
 
 
 # Clustering: vectors of whole and half numbers, so that similarities are exact.
@@ -336,7 +364,7 @@ def segmenting_corpora(draw: Any) -> Dataset:
 
 TASKS = [
     Task(Tagging, N_TAGS, tagging_corpora(), True),
-    Task(Parsing, parsing.N_LABELS, parsing_corpora(), True),
+    Task(ArcHybrid, len(OPERATORS), parsing_corpora(), False, used=configuration_size),
     Task(Clustering, 1, clustering_corpora(), False),
     Task(Segmenting, 2, segmenting_corpora(), True),
     Task(Joint, N_ROW, joint_corpora(), True, tolerance=1e-9),

@@ -11,6 +11,7 @@ import sys
 from hypothesis import HealthCheck, given, settings
 from hypothesis.errors import UnsatisfiedAssumption
 
+from laso import beam, best_siblings, perceptron, restart
 from tests.engine_inputs import TASKS, Task
 from tests.engine_twins import STRATEGIES, Twins, some_of_each, tolerance_of
 
@@ -28,12 +29,16 @@ def compare(task: Task, strategies: list[str]) -> None:
     )
     @given(task.corpora)
     def same(corpus):
-        for choice in chosen:
+        for i, choice in enumerate(chosen):
             # What is too close to compare is passed over, not the whole corpus.
             with contextlib.suppress(UnsatisfiedAssumption):
-                Twins(task, corpus, *choice, tolerance=tolerance_of(task, *choice[1:])).compare(
-                    small=True
-                )
+                tolerance = tolerance_of(task, *choice[1:])
+                Twins(task, corpus, *choice, tolerance=tolerance).compare(small=True)
+                if i % 3 == 0:
+                    Twins(task, corpus, *choice, tolerance=1e-9, sparse=True).compare(small=True)
+        few = (beam(3), perceptron(), best_siblings(1, restart))
+        with contextlib.suppress(UnsatisfiedAssumption):
+            Twins(task, corpus, *few, tolerance=1e-9).compare()
         Twins(task, corpus, *chosen[0], tolerance=1e-9).compare(hash_bits=3)
 
     same()
@@ -41,6 +46,6 @@ def compare(task: Task, strategies: list[str]) -> None:
 
 if __name__ == "__main__":
     names, strategies = (argument.split(",") for argument in sys.argv[1:])
-    for task in TASKS:
-        if str(task) in names:
-            compare(task, strategies)
+    tasks = {str(task): task for task in TASKS}
+    for name in names:
+        compare(tasks[name], strategies)

@@ -97,13 +97,15 @@ def some_of_each(
 def tight(table: WeightTable, run: Run, width: int) -> tuple[WeightTable, Run]:
     """The smallest arrays that learning may begin with, so that all of them must grow."""
     n_labels, kind = table.v.shape[1], table.v.dtype
+    small = {"v": np.zeros((0, n_labels), kind), "u": np.zeros((0, n_labels), kind)}
+    if len(table.heads):
+        small = {"v": table.v[:0].copy(), "u": table.u[:0].copy(), "heads": table.heads[:1].copy()}
     room = max(len(run.agenda) + 1, 2 * width + 1)
     return (
         table._replace(
             slots=np.zeros((1, 2), np.int64),
-            v=np.zeros((0, n_labels), kind),
-            u=np.zeros((0, n_labels), kind),
             mark=np.zeros(0, np.int64),
+            **small,
         ),
         run._replace(
             states=run.states[:1].copy(),
@@ -152,6 +154,7 @@ class Twins:
     _: KW_ONLY
     tolerance: float = 0.0
     dtype: Any = np.float64
+    sparse: bool = False  # rows of the compiled engine
 
     @property
     def machine(self) -> Machine:
@@ -167,6 +170,7 @@ class Twins:
             margin=machine.options.margin,
             dtype=self.dtype,
             hash_bits=hash_bits,
+            sparse=self.sparse,
         )
         run = machine.new_run(self.corpus, all_of(self.corpus), table)
         return tight(table, run, machine.options.width) if small else (table, run)
@@ -234,8 +238,9 @@ class Twins:
             assume(len(set(scores)) == len(scores))
         assert mine == theirs
         for n, (node, measure, _) in zip(dequeued, seen, strict=True):
-            row = node.state.row
-            assert tuple(run.states[n, : len(row)].tolist()) == row
+            used = self.task.used(node.state.row)
+            row = node.state.row[:used]
+            assert tuple(run.states[n, :used].tolist()) == row
             facts = (node.good, node.is_goal, node.depth, measure)
             assert tuple(ints[n, [at.GOOD, at.GOAL, at.DEPTH, at.KEY]].tolist()) == facts
         # After an update the search may begin anew from one node, whose own score is nothing to it,

@@ -8,7 +8,7 @@ from laso import BadModel, Chunker, Tagger, average_models, load_model
 from laso.cli import app
 from laso.data import load_bundled, write_columns
 from laso.experiments import averages
-from laso.experiments.measure import Row
+from laso.experiments.measure import Row, save
 from laso.experiments.runner import experiment
 from laso.model_file import keys_and_rows
 
@@ -107,9 +107,10 @@ def test_each_size_is_tested_with_the_models_of_its_own(tmp_path):
         return {"weights": float(np.abs(model.weights_.v).sum()), "path": path}
 
     parts = averages.evaluate_by_size(evaluate, made, tmp_path)["parts"]
-    assert [part["models"] for part in parts] == [1, 2, 4, 8]
-    average = average_models(made.models[:4])
-    assert parts[2] == evaluate(average, tmp_path) | {"models": 4}
+    sizes = [part["models"] for part in parts]
+    assert sizes == [1] * 8 + [2] * 4 + [4] * 2 + [8]
+    average = average_models(made.models[4:])
+    assert parts[13] == evaluate(average, tmp_path) | {"models": 4, "first": 4}
     assert made.n_iter_ == 2
     assert made.save(tmp_path / "m.laso") == (tmp_path / "m.laso").stat().st_size
 
@@ -131,14 +132,28 @@ def test_rows_and_choices_are_those_of_the_table(name):
     assert found.rows == {row: base.rows[row] for row in found.rows}
 
 
-def test_the_report_has_a_line_for_each_number_of_models(tmp_path):
+def average_results(**more) -> list[Row]:
     facts: Row = {"row": "LaSOp_5", "features": "rich", "resources": [], "corpus": "conll2000"}
-    facts |= {"seed": 0, "train_s": 80.0, "precision": 1.0, "recall": 2.0, "test_s": 0.5}
-    facts |= {"versions": {"laso": "1"}, "machine": {}, "jobs": 1}
-    results = [facts | {"models": n, "f": 90.0 + n} for n in averages.SIZES]
+    facts |= {"seed": 0, "cpu_s": 80.0, "precision": 1.0, "recall": 2.0, "test_s": 0.5}
+    facts |= {"versions": {"laso": "1"}, "machine": {}, "jobs": 1, "settings": {"epochs": 2}}
+    return [facts | {"models": n, "f": 90.0 + n, **more} for n in averages.SIZES]
+
+
+def test_the_report_has_a_line_for_each_number_of_models(tmp_path):
+    results = average_results()
     (file,) = experiment("average1").report(results, {}, tmp_path)
     text = file.read_text()
     assert "## Features rich, no resources" in text
-    assert "| LaSOp_5 | 4 | 1.00 | 2.00 | 94.00 | 0.50 | 40 |" in text
+    assert "| LaSOp_5 | 4 | **1** | 1.00 | 2.00 | 94.00 | 0.50 | 40 |" in text
     (file,) = experiment("average1").report([], {}, tmp_path)
     assert "Nothing was measured yet." in file.read_text()
+
+
+def test_single_models_include_those_of_the_table(tmp_path):
+    first, *_ = average_results()
+    others = [first | {"seed": seed, "f": 93.0} for seed in (0, 1, 2)]
+    others.append(first | {"seed": 3, "f": 50.0, "settings": {"epochs": 9}})
+    save(tmp_path / "table1.json", others)
+    (file,) = experiment("average1").report(average_results(), {}, tmp_path)
+    # Seed 0 is the first model of the average itself, seed 3 has other settings.
+    assert "| LaSOp_5 | 1 | 3 | 1.00 ± 0.00 | 2.00 ± 0.00 | 92.33 ± 1.15 |" in file.read_text()

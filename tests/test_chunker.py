@@ -300,12 +300,11 @@ def test_a_list_of_ones_own_is_a_feature(tmp_path, monkeypatch):
     own = Chunker(features=['w.list("rivers.txt")[each]']).fit(X, y)
     assert own.predict([["Tiber", "man"]]) == [["B-r", "O"]]
     own.save("rivers.laso")
-    (tmp_path / "rivers.txt").write_text("Elbe\n", encoding="utf-8")
+    (tmp_path / "rivers.txt").unlink()  # a model file contains its lists
     from laso.features.base import base_function
 
     base_function.cache_clear()
-    with pytest.raises(BadModel, match="base features come out otherwise"):
-        Chunker.load("rivers.laso")
+    assert Chunker.load("rivers.laso").predict([["Tiber", "man"]]) == [["B-r", "O"]]
 
 
 # Files and parameters

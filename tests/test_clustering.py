@@ -11,7 +11,7 @@ import pytest
 from laso import alma, beam, restart
 from laso.engine.machine import Machine, all_of, averaged, new_table
 from laso.engine.options import options_for
-from laso.engine.passes import Plan, Training, train
+from laso.engine.passes import InTurn, Plan, Training, train
 from laso.engine.reference import Reference, State, input_of
 from laso.tasks.clustering.problem import Clustering
 from tests.engine_inputs import corpus_of
@@ -59,7 +59,7 @@ def test_learning_reproduces_the_clusters():
     corpus = corpus_of(rows, outputs, [2], columns=2, values=values)
     machine = Machine(Clustering, options_for(Clustering, beam(2), alma(), restart))
     table = new_table(1, margin=machine.options.margin, dtype=np.float64)
-    training = train(machine, corpus, Training(table), Plan(epochs=60))
+    training = train(InTurn(machine), corpus, Training(table), Plan(epochs=60))
     found, ends, _ = machine.decode(corpus, all_of(corpus), averaged(training.table))
     groups = [[group for group, _ in steps] for steps in split(found, ends)]
     assert groups == [[list(dict.fromkeys(y)).index(c) for c in y] for y in outputs]

@@ -289,7 +289,10 @@ LAYERS = [  # as in the picture, the lowest first; a folder imports only from th
     {"experiments", "crfsuite"},
     {"cli"},
 ]
-BESIDE = {"examples", "__init__", "precision_recall", "calibration", "model_file", "saving"}
+BESIDE = {
+    *("examples", "__init__", "precision_recall", "calibration"),
+    *("model_file", "training_file", "saving"),
+}
 
 
 def resolved(name):
@@ -444,7 +447,10 @@ def test_the_page_on_model_files_names_what_a_file_has(tmp_path):
     own = SearchEstimator(Segmentation(), queue=exact(), update=adagrad(), epochs=1).fit(X, y)
     chunker = Chunker(epochs=1).fit([[("The", "B-NP"), ("dog", "I-NP")]])
     dicts = Tagger(epochs=1, update=arow()).fit([[{"word": "a"}, {"word": "b"}]], [["A", "B"]])
-    plain = Tagger(epochs=1).fit([[("The", "DT", "A"), ("dog", "NN", "B")]])
+    words = tmp_path / "words.txt"
+    words.write_text("dog\n", encoding="utf-8")
+    listed = [f'w.list("{words}")[0]', "w[0]", "pos[0]"]
+    plain = Tagger(epochs=1, features=listed).fit([[("The", "DT", "A"), ("dog", "NN", "B")]])
     keys: set[str] = set()
     tensors: set[str] = set()
     cases: list[tuple[Any, dict[str, Any]]] = [

@@ -243,7 +243,7 @@ def test_what_is_wrong_with_an_input(X, message):
 def test_features_are_finite(bad):
     with pytest.raises(BadFeature, match=r"sentence 1, token 2: found .* for the feature 'a'"):
         read_input([[{"a": 1.0}, {"a": bad}]])
-    with pytest.raises(BadFeature, match="sentence 2: found NaN or infinity"):
+    with pytest.raises(BadFeature, match="sentence 2, token 1: found NaN or infinity"):
         read_input([np.ones((1, 1)), np.array([[bad]])])
 
 

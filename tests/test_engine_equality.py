@@ -11,7 +11,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import UnsatisfiedAssumption
 
-from laso import Unreachable, beam, perceptron, search, standard
+from laso import (
+    Unreachable,
+    beam,
+    best_siblings,
+    delayed,
+    early,
+    perceptron,
+    restart,
+    search,
+    standard,
+)
 from laso.engine.costs import with_costs
 from laso.engine.layout import TICKS
 from laso.engine.machine import averaged
@@ -96,6 +106,33 @@ def test_hashed_features(task: Task):
     def same(corpus, choice, bits):
         table = Twins(task, corpus, *choice, tolerance=1e-9).compare(hash_bits=bits)
         assert np.count_nonzero(table.slots[:, 1]) <= 2**bits
+
+    same()
+
+
+@pytest.mark.parametrize("task", TASKS, ids=str)
+def test_sparse_rows(task: Task):
+    @few(40)
+    @given(task.corpora, st.sampled_from(some_of_each(task)), st.booleans())
+    def same(corpus, choice, small):
+        Twins(task, corpus, *choice, tolerance=1e-9, sparse=True).compare(small=small)
+
+    same()
+
+
+@pytest.mark.parametrize("task", [PARSING, SEGMENTING], ids=str)
+def test_few_siblings(task: Task):
+    @few(60)
+    @given(
+        task.corpora,
+        st.sampled_from([QUEUES[queue] for queue in queues_of(task)]),
+        st.sampled_from(WEIGHTINGS),
+        st.sampled_from([restart, early, delayed]),
+        st.integers(1, 3),
+    )
+    def same(corpus, queue, weighting, strategy, keep):
+        rule = perceptron(weighting=weighting)
+        Twins(task, corpus, queue, rule, best_siblings(keep, strategy), tolerance=1e-9).compare()
 
     same()
 

@@ -30,9 +30,9 @@ from laso.engine.machine import (
 )
 from laso.features.windows import LABEL_ATOM
 from laso.tasks.constraints import Constraints
-from laso.tasks.parsing import problem as parsing
+from laso.tasks.parsing.templates import default_templates
 from laso.tasks.tagging import problem as tagging
-from tests.engine_inputs import N_TAGS, TASKS, Task, corpus_of
+from tests.engine_inputs import N_TAGS, TASKS, Task, corpus_of, tree_encoder
 from tests.engine_twins import STRATEGIES, Twins, some_of_each, split, tight
 from tests.faulty_problem import FAULTS
 
@@ -121,10 +121,12 @@ def test_long_paths_need_more_scratch(grown):
 
 def test_decoding_grows_too(grown):
     n = 20  # two steps for each word: more than decoding begins with
+    encoder = tree_encoder(default_templates(("w", "pos")))
+    chain: list[Any] = [*((i + 1, "a") for i in range(1, n)), (0, "b")]
     corpus = corpus_of(
         [[[i % 3, i % 2] for i in range(n)]] * 2,
-        [[i + 1 for i in range(n - 1)] + [parsing.ROOT]] * 2,
-        parsing.spec_for(parsing.usual_templates(2)),
+        [encoder.numbers(chain).tolist()] * 2,
+        encoder.spec_for(0, None),
         columns=2,
     )
     twins = Twins(PARSING, corpus, bounded_best_first(4), perceptron(), restart)
@@ -239,7 +241,7 @@ def test_an_input_without_items_is_its_own_goal(task: Task):
         )
         twins = Twins(task, nothing, beam(2), perceptron(), restart)
         table = learned(twins)
-        assert table.ints.tolist() == [0, 1, 2 * n, 0]
+        assert table.ints.tolist() == [0, 1, 2 * n, 0, task.n_labels, 0]
         steps, ends, scores = twins.machine.decode(nothing, all_of(nothing), table)
         assert (len(steps), ends.tolist(), scores.tolist()) == (0, [0] * n, [0.0] * n)
 
@@ -319,7 +321,7 @@ def test_the_kernels_as_plain_python(tmp_path):
 def test_no_index_is_out_of_bounds(tmp_path):
     """Compiled with bounds checks: an index beyond an array would end in an IndexError."""
     run_small(
-        tmp_path, "-m", "tests.engine_small", "Parsing", "restart,early", LASO_BOUNDS_CHECK="1"
+        tmp_path, "-m", "tests.engine_small", "ArcHybrid", "restart,early", LASO_BOUNDS_CHECK="1"
     )
 
 

@@ -330,11 +330,11 @@ def test_another_numba_leaves_it_to_numba(tmp_path, monkeypatch, warnings):
     from laso.engine.native import jit
 
     monkeypatch.setenv("LASO_CACHE", str(tmp_path))
-    monkeypatch.delattr(jit, "populate_array")
+    monkeypatch.delattr(jit, "make_function")
     kernels = fresh()
     assert limits_of(kernels) == 4
     (record,) = warnings.records
-    assert "populate_array" in record.getMessage()
+    assert "make_function" in record.getMessage()
     assert not kernels.is_native
 
 

@@ -91,7 +91,7 @@ def test_a_bias_trades_precision_for_recall(model, tmp_path):
     ]
     assert outside == sorted(outside)
     assert outside[0] < outside[-1]
-    points = curve(model, TEST, wanted, biases=(-20.0, 0.0, 20.0))
+    points = curve(model, TEST, wanted, biases=(-50.0, 0.0, 50.0))
     assert points[0].recall >= points[-1].recall
     assert points[0].precision <= points[-1].precision
     with pytest.raises(ValueError, match="found a bias for 'what'"):

@@ -6,10 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from laso import Tagger
 from laso.data.formats import ColumnRoles, Format, default_roles, guessed
 from laso.data.reading import read
 from laso.data.tokenizer import sentences, tokens
 from laso.evaluation import are_chunks, evaluated
+from laso.tasks.constraints import scheme_of
 
 
 @given(st.text(max_size=80))
@@ -99,3 +101,28 @@ def test_evaluation_of_several_layers_and_of_unknown_labels():
     partial = evaluated([["N", None]], [["N", "V"]])
     assert (partial.tokens, partial.accuracy) == (1, 100.0)
     assert partial.as_json()["labels"]["N"]["f"] == 100.0
+
+
+@pytest.mark.parametrize(
+    ("sequences", "scheme"),
+    [
+        ([["B-X", "I-X", "O"], ["O"]], "BIO"),
+        ([["B", "I", "O"]], "BIO"),
+        ([["B-X", "B-X"]], "BIO"),
+        ([["I-X", "O"], ["B-X"]], None),  # IOB1
+        ([["B-X", "I-Y"], ["B-Y"]], None),
+        ([["S-X", "B-Y", "E-Y", "O"]], "IOBES"),
+        ([["O", "B-Y", "E-Y"], ["B-Y", "O"]], None),
+        ([["B-Y", "E-Y"], ["B-Y", "I-Y", "E-Y"]], None),  # no sentence of one word
+        ([["B-X", None]], None),
+        ([["NN", "O"]], None),
+        ([["O", "O"]], None),
+        ([[]], None),
+    ],
+)
+def test_the_scheme_of_labels_is_one_that_all_keep_to(sequences, scheme):
+    assert scheme_of(sequences) == scheme
+    if scheme is not None:
+        Tagger(epochs=1, features=["w[0]", "label[-1]"], constraints=scheme).fit(
+            [["a"] * len(labels) for labels in sequences], sequences
+        )

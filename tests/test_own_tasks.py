@@ -207,7 +207,8 @@ def test_names_of_features_are_the_tasks():
 
 
 def test_class_weights_and_bias():
-    heavy = tagger(class_weight={"N": 20.0}, epochs=1).fit(WORDS, TAGS)
+    # The first errors are about the first words, which are all D.
+    heavy = tagger(class_weight={"D": 20.0}, epochs=1).fit(WORDS, TAGS)
     assert weights(heavy) != weights(tagger(epochs=1).fit(WORDS, TAGS))
     assert tagger(class_weight="balanced").fit(WORDS, TAGS).score(WORDS, TAGS) == 1.0
     model = tagger().fit(WORDS, TAGS)

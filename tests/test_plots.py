@@ -97,7 +97,7 @@ def test_no_text_covers_another(name, plots, texts):
 def test_names_of_points_that_lie_together_keep_apart(plots, texts):
     rows = [
         {"row": f"a long name {i}", "features": "paper", "resources": [], "seed": 0}
-        | {"train_s": 50.0 + i % 3, "f": 93.0 + i % 4 / 100, "held_out": [1.0]}
+        | {"cpu_s": 50.0 + i % 3, "f": 93.0 + i % 4 / 100, "held_out": [1.0]}
         for i in range(12)
     ]
     boxes = texts(lambda: plots.times(rows, Path()))

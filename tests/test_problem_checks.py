@@ -419,7 +419,7 @@ def test_an_estimator_checks_for_learning_and_for_prediction(runs):
     sentences = [line.split() for line in LINES]
     texts = ["".join(words) for words in sentences]
     model = SearchEstimator(Segmentation(), queue=5, epochs=1).fit(texts, sentences)
-    assert [learning for _, learning in runs] == [False, True]
+    assert [learning for _, learning in runs] == [True, False]
     model.predict(["thecatsatonamat"])
     assert len(runs) == 2
     model.predict(["thecatsatonamatandthedogsatonthemat"])

@@ -9,6 +9,7 @@ Describe a search problem, choose how the queue is kept, and learn the weights i
     perceptron, alma, ...  updates
     Tagger, Chunker        scikit-learn estimators for labels and chunks of sentences, compiled
     JointTagger            one for several layers of labels at once
+    Parser                 one for dependency trees
     CRF                    the one of sklearn-crfsuite, on the same engine
     load_model             any of them from a file
     average_models         the mean of several of them
@@ -29,8 +30,18 @@ from laso.errors import (
     MissingData,
     SearchFailed,
     Unreachable,
+    WorkerLost,
 )
-from laso.learn import delayed, early, learn, max_violation, restart, siblings, standard
+from laso.learn import (
+    best_siblings,
+    delayed,
+    early,
+    learn,
+    max_violation,
+    restart,
+    siblings,
+    standard,
+)
 from laso.problem import Node, Problem
 from laso.queues import (
     a_star,
@@ -83,6 +94,7 @@ if TYPE_CHECKING:
         Checkpoint,
         Chunker,
         JointTagger,
+        Parser,
         SearchEstimator,
         Tagger,
         average_models,
@@ -115,6 +127,7 @@ __all__ = [
     "MissingData",
     "Model",
     "Node",
+    "Parser",
     "Problem",
     "Progress",
     "SAME_LABEL",
@@ -126,6 +139,7 @@ __all__ = [
     "Tagger",
     "Task",
     "Unreachable",
+    "WorkerLost",
     "a_star",
     "adagrad",
     "alma",
@@ -133,6 +147,7 @@ __all__ = [
     "average_models",
     "beam",
     "best_first",
+    "best_siblings",
     "bounded_best_first",
     "breadth_first",
     "closed_set",
@@ -191,6 +206,7 @@ _LATER = {
         "Checkpoint",
         "Chunker",
         "JointTagger",
+        "Parser",
         "SearchEstimator",
         "Tagger",
         "Task",

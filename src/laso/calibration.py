@@ -83,6 +83,8 @@ class Reliability:
         matplotlib.use("Agg")
         from matplotlib import pyplot
 
+        from laso.files import save_figure
+
         figure, axes = pyplot.subplots(figsize=(4, 4))
         axes.plot([0, 1], [0, 1], color="grey", linewidth=1)
         axes.plot([b.probability for b in self.bins], [b.right for b in self.bins], marker="o")
@@ -90,7 +92,7 @@ class Reliability:
         axes.set_ylabel("right")
         axes.set_title(f"expected calibration error {self.error:.4f}")
         figure.tight_layout()
-        figure.savefig(path)
+        save_figure(figure, path)
         pyplot.close(figure)
 
 

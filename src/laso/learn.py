@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from laso.errors import SearchFailed, Unreachable
+from laso.params import is_whole
 from laso.problem import Node, Problem, Weights, make_node, operators, rescored, shortened
 from laso.queues import MakeQueue, Queue, depth, observed, only_good
 from laso.search import search
-from laso.values import named
+from laso.values import Value, named
 
 W = TypeVar("W", bound=Weights)
 
@@ -35,14 +38,34 @@ class TwoPartUpdate(Update[W], Protocol[W]):
         ...
 
 
-def continue_from_siblings(sibs: Sequence[Node]) -> Sequence[Node]:
-    """After an error, continue from the good siblings (the paper)."""
-    return sibs
+MOST_SIBLINGS = 64
 
 
-def skip_example(sibs: Sequence[Node]) -> Sequence[Node]:
-    """After an error, skip the rest of the example (early update, Collins & Roark 2004)."""
-    return ()
+@dataclass(frozen=True)
+class AfterError:
+    """What follows an error: from which nodes the search goes on.
+
+    Parameters
+    ----------
+    keep : int, default=64
+        The largest number of good siblings: the best ones of each step of the walk to them. The
+        paper has all of them, of which there may be exponentially many.
+    restarts : bool, default=True
+        Whether the search goes on from the good siblings, or the rest of the example is skipped.
+    """
+
+    keep: int = MOST_SIBLINGS
+    restarts: bool = True
+
+    def nodes(self, sibs: Sequence[Node]) -> Sequence[Node]:
+        """Return the nodes from which the search goes on."""
+        return sibs if self.restarts else ()
+
+
+continue_from_siblings = AfterError()
+"""After an error, continue from the good siblings (the paper)."""
+skip_example = AfterError(restarts=False)
+"""After an error, skip the rest of the example (early update, Collins & Roark 2004)."""
 
 
 def learn(
@@ -53,7 +76,7 @@ def learn(
     queue: MakeQueue,
     update: Update[W],
     *,
-    after_error: Callable[[Sequence[Node]], Sequence[Node]] = continue_from_siblings,
+    after_error: AfterError = continue_from_siblings,
 ) -> W:
     """Figure 2: search, and update whenever no node is y-good or a wrong goal is dequeued.
 
@@ -72,8 +95,8 @@ def learn(
         The paper's *enqueue*, for example ``beam(5)``.
     update : update rule
         For example ``perceptron()``.
-    after_error : callable, default=continue_from_siblings
-        A function of the good siblings: the nodes from which the search continues after an error.
+    after_error : AfterError, default=continue_from_siblings
+        From which nodes the search continues after an error.
 
     Returns
     -------
@@ -92,13 +115,14 @@ def learn(
 
     def corrected(sibs: Sequence[Node], wrong: Sequence[Node]) -> tuple[W, Any]:
         better = update(w, x, sibs, wrong)
-        return better, queue(rescored(after_error(sibs), better))
+        return better, queue(rescored(after_error.nodes(sibs), better))
 
     nodes = queue([make_node(problem, x, w, y)])
     while nodes:
         node = nodes.remove_front()
         if not (node.good or nodes.any_good()) or (node.is_goal and not node.good):
-            sibs = siblings(problem, x, y, w, node, measure=nodes.measure)
+            walk = partial(siblings, measure=nodes.measure, keep=after_error.keep)
+            sibs = walk(problem, x, y, w, node)
             w, nodes = corrected(sibs, [node, *nodes])
         else:
             if node.is_goal:
@@ -118,12 +142,15 @@ def siblings(
     node: Node,
     *,
     measure: Callable[[Node], Any] = depth,
+    keep: int = MOST_SIBLINGS,
 ) -> list[Node]:
     """*siblings* of Figure 2: the y-good nodes beside ``node``.
 
     The walk goes back to the first y-good ancestor, then forward through y-good nodes only, until
     they have come as far as ``node``: to its depth in the paper, to its round in a beam that has
-    another key. A good goal that comes earlier is a sibling too.
+    another key. A good goal that comes earlier is a sibling too. Where more than ``keep`` nodes are
+    y-good after a step of the walk, it goes on from those of the highest scores; the paper's walk
+    goes on from all.
 
     Parameters
     ----------
@@ -133,6 +160,8 @@ def siblings(
         The node that was dequeued.
     measure : callable, default=depth
         How far a node has come; a queue has it as its method ``measure``.
+    keep : int, default=64
+        The largest number of siblings.
 
     Returns
     -------
@@ -147,12 +176,20 @@ def siblings(
     # One step on whatever the measure says, or learning would restart where it went wrong.
     front = [node] if node.good else _good(operators(problem, x, ancestor, w, y), ancestor, y)
     while front:
-        good = front.pop(0)
-        if good.is_goal or measure(good) >= measure(node):
-            sibs.append(good)
-        else:
-            front += _good(operators(problem, x, good, w, y), good, y)
-    return sibs
+        following: list[Node] = []
+        for good in _best(front, keep):
+            if good.is_goal or measure(good) >= measure(node):
+                sibs.append(good)
+            else:
+                following += _good(operators(problem, x, good, w, y), good, y)
+        front = following
+    return _best(sibs, keep)
+
+
+def _best(nodes: list[Node], n: int) -> list[Node]:
+    """The n nodes of the highest scores, of equals the first, in their order."""
+    ranked = sorted(range(len(nodes)), key=lambda i: -nodes[i].score)
+    return [nodes[i] for i in sorted(ranked[:n])]
 
 
 # --------------------------------------------------------------------------- strategies
@@ -207,6 +244,18 @@ def delayed(
     The search goes on from the good siblings with the same weights, and the differences of all
     errors are summed. Parameters and result are those of ``restart``.
     """
+    return _delayed(problem, x, y, w, queue, update, continue_from_siblings)
+
+
+def _delayed(
+    problem: Problem,
+    x: Any,
+    y: Any,
+    w: W,
+    queue: MakeQueue,
+    update: TwoPartUpdate[W],
+    after_error: AfterError,
+) -> W:
     if not hasattr(update, "step"):
         raise ValueError(
             f"delayed updates need the methods weighting and step: found {update!r}, which has none"
@@ -220,8 +269,55 @@ def delayed(
         errors += 1
         return w
 
-    learn(problem, x, y, w, queue, collect)
+    learn(problem, x, y, w, queue, collect, after_error=after_error)
     return update.step(w, terms, errors) if errors else w
+
+
+@dataclass(frozen=True, repr=False)
+class BestSiblings(Value, name="best_siblings"):
+    """A strategy with another bound on the number of good siblings than 64.
+
+    After an error, learning walks from the last good node along y-good nodes only. It keeps the
+    best of them at each step: the siblings. Where only one path is good, there is only one sibling
+    in any case.
+
+    Parameters
+    ----------
+    keep : int
+        The largest number of siblings.
+    strategy : {restart, early, delayed}, default=restart
+        What happens after an error.
+
+    Examples
+    --------
+    >>> from laso import best_siblings, delayed
+    >>> best_siblings(8, delayed)
+    best_siblings(8, delayed)
+    """
+
+    keep: int
+    strategy: Any = restart
+
+    def __post_init__(self) -> None:
+        if not is_whole(self.keep, 1):
+            raise ValueError(f"keep must be a whole number from 1 up, found {self.keep!r}")
+        if self.strategy not in (restart, early, delayed):
+            raise ValueError(
+                f"strategy must be restart, early or delayed, found {self.strategy!r}: the others "
+                "have no siblings"
+            )
+
+    def __call__(
+        self, problem: Problem, x: Any, y: Any, w: W, queue: MakeQueue, update: TwoPartUpdate[W]
+    ) -> W:
+        """Learn from one example."""
+        after = AfterError(self.keep, restarts=self.strategy != early)
+        if self.strategy == delayed:
+            return _delayed(problem, x, y, w, queue, update, after)
+        return learn(problem, x, y, w, queue, update, after_error=after)
+
+
+best_siblings = BestSiblings
 
 
 @named

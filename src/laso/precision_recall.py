@@ -88,6 +88,8 @@ def plot(points: Sequence[Point], path: str | os.PathLike[str]) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
+    from laso.files import save_figure
+
     figure, axes = pyplot.subplots(figsize=(5, 4))
     axes.plot([p.recall for p in points], [p.precision for p in points], marker="o")
     for point in points:
@@ -95,5 +97,5 @@ def plot(points: Sequence[Point], path: str | os.PathLike[str]) -> None:
     axes.set_xlabel("recall, %")
     axes.set_ylabel("precision, %")
     figure.tight_layout()
-    figure.savefig(path)
+    save_figure(figure, path)
     pyplot.close(figure)

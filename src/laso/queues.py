@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from laso.problem import CompiledState, Node
+from laso.problem import CompiledState, Node, shortened
 from laso.queue_kinds import (
     ClosedSetQueue,
     Line,
@@ -399,7 +399,9 @@ def _checked_width(width: Any) -> int:
     except TypeError:
         number = 0
     if number < 1:
-        raise ValueError(f"the width of a beam must be a whole number from 1 up, found {width!r}")
+        raise ValueError(
+            f"the width of a beam must be a whole number from 1 up, found {shortened(width)}"
+        )
     return number
 
 

@@ -148,7 +148,9 @@ class Model:
         return write_model(path, self)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, problem: Problem) -> Self:
+    def load(
+        cls, path: str | os.PathLike[str], *, problem: Problem, limit: float | None = None
+    ) -> Self:
         """Read a model that ``save`` wrote; no code of the file is run.
 
         Parameters
@@ -157,6 +159,8 @@ class Model:
             The file.
         problem : Problem
             The search problem that the model was trained for.
+        limit : float, optional
+            The largest number of bytes that the model may take in memory, as of ``load_model``.
 
         Returns
         -------
@@ -170,7 +174,7 @@ class Model:
         """
         from laso.saving import read_model
 
-        return cls(problem, *read_model(path))
+        return cls(problem, *read_model(path, limit))
 
 
 def visiting_order(n: int, seed: int | None, epoch: int) -> list[int]:

@@ -17,6 +17,7 @@ from laso.problem import Node
 from laso.values import Value, named
 from laso.vectors import Kernel, Kernelised, Linear, PNorm, Term, WeightVector
 
+MOST_STEPS = 1000  # that L-BFGS keeps in memory
 TINY = 1e-12  # a hinge below it is rounding, not an error
 
 Weighting = Callable[[Sequence[Node], Sequence[Node]], list[Term]]
@@ -458,6 +459,8 @@ class Lbfgs(Likelihood, name="lbfgs"):
             raise ValueError(f"transitions must be one of {SUPPORTS}, found {self.transitions!r}")
         if self.iterations < 1 or self.memory < 1 or self.period < 1:
             raise ValueError(f"iterations, memory and period must be at least 1, found {self}")
+        if self.memory > MOST_STEPS:
+            raise ValueError(f"memory must be at most {MOST_STEPS}, found {self.memory}")
         if math.isnan(self.tolerance) or not 0.0 <= self.delta < math.inf:
             raise ValueError(f"tolerance and delta must be numbers, delta >= 0, found {self}")
 

@@ -6,6 +6,7 @@ Commands import what they need when they run, so that ``laso --help`` is quick.
 from __future__ import annotations
 
 import sys
+import warnings
 from typing import Annotated
 
 import typer
@@ -69,8 +70,13 @@ def described(error: Exception) -> str:
     return str(error)
 
 
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"laso: {message}", file=sys.stderr)
+
+
 def main() -> None:
     """Run the command line; an error is one line on stderr, and its kind sets the exit code."""
+    warnings.showwarning = _show_warning
     try:
         app(prog_name="laso")
     except (LasoError, OSError) as error:

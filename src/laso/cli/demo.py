@@ -70,6 +70,7 @@ def run(
     from rich.console import Console
 
     from laso.cli.picture import page
+    from laso.files import write_text
 
     if not picture.parent.is_dir():
         raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(picture.parent))
@@ -99,7 +100,7 @@ def run(
         "search": search,
         "picture": str(picture),
     }
-    picture.write_text(page(search), encoding="utf-8")
+    write_text(picture, page(search))
     if as_json:
         typer.echo(json.dumps(result, indent=2))
     else:

@@ -63,8 +63,7 @@ def run(
             own.check_settings(given)
             result, table = _own(paths, task, confidence)
         else:
-            gold, predicted, table = _predicted(paths, given, confidence)
-            result = evaluated(gold, predicted)
+            result, table = _predicted(paths, given, confidence)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     if as_json:
@@ -98,7 +97,7 @@ def _compared(files: list[str], settings: Settings) -> tuple[list[Any], list[Any
 
 def _predicted(
     paths: list[str], settings: Settings, confidence: bool
-) -> tuple[list[Any], list[Any], Reliability | None]:
+) -> tuple[Any, Reliability | None]:
     from laso.cli import own
     from laso.cli.sentences import read, remembered, roles_for
 
@@ -115,7 +114,8 @@ def _predicted(
     with sentences.located():
         X, y = sentences.inputs, sentences.outputs
         table = model.reliability(X, y) if confidence else None
-        return _in_one_scheme(model, y), model.predict(X), table
+        gold = _in_one_scheme(model, y)
+        return model.task_.evaluation(gold, model.predict(X)), table
 
 
 def _in_one_scheme(model: SearchEstimator, gold: list[Any]) -> list[Any]:

@@ -42,7 +42,7 @@ def is_trained(model: SearchEstimator) -> bool:
     from laso.engine.passes import Plan
     from laso.estimators.learning import most_epochs
 
-    training = getattr(model, "training_", None)
+    training = getattr(model.draft, "training_", None)
     if training is None:
         return False
     plan = Plan(epochs=most_epochs(model), patience=model.patience)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from traceback import extract_tb
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -17,7 +16,9 @@ from laso.cli import own, settings
 from laso.cli.sentences import Sentences
 from laso.cli.sentences import read as read_sentences
 from laso.cli.settings import Settings
+from laso.data.formats import TREE
 from laso.errors import BadData, BadModel, LasoError
+from laso.locks import cached_property
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -48,7 +49,7 @@ class Job:
 
     def estimator(self, epochs: int | None = None) -> SearchEstimator:
         """Return the estimator to train; with ``epochs``, for exactly that number of epochs."""
-        most = settings.EPOCHS if self.dev is not None else settings.EPOCHS_UNSEEN
+        most = settings.EPOCHS
         patience = settings.PATIENCE if self.dev is not None else None
         if epochs is not None:
             most, patience = epochs, None
@@ -105,7 +106,7 @@ def planned(files: Sequence[str], given: Settings, *, store: Path | None = None)
         return Job(given, given.task, examples, examples, own.read(task, [given.dev]), store=store)
     sentences = read_sentences(files, given, on_disk=store is not None)
     name = given.task or detected_task(sentences)
-    given = with_strategy(given, sentences)
+    given = with_constraints(with_strategy(given, sentences), name, sentences)
     if given.dev is None:
         return Job(given, name, sentences, *split(sentences, given), store=store)
     dev_sentences = read_sentences([given.dev], replace(given, label=None, inputs=None))
@@ -139,19 +140,22 @@ def with_strategy(given: Settings, sentences: Sentences) -> Settings:
     return replace(given, set={**chosen, "strategy": "max_violation"})
 
 
+def with_constraints(given: Settings, task: str, sentences: Sentences) -> Settings:
+    """Return the settings; tags that mark chunks by BIO or IOBES are constrained to that scheme."""
+    from laso.tasks.constraints import scheme_of
+
+    chosen = given.set or {}
+    if task != "tag" or "constraints" in chosen:
+        return given
+    scheme = scheme_of(outputs for _, outputs in sentences.pairs())
+    return given if scheme is None else replace(given, set={**chosen, "constraints": scheme})
+
+
 def detected_task(sentences: Sentences) -> str:
-    """Return "chunk" if the labels mark chunks and tokens are words, else "tag".
-
-    Several columns of labels are predicted jointly.
-    """
-    from laso.evaluation import are_chunks
-
-    if len(sentences.roles.labels) > 1:
-        return "joint"
-    labels = {label for _, outputs in sentences.pairs() for label in outputs} - {None}
-    block = sentences.blocks[0]
-    words = all(isinstance(cell, str) for cell in block.tokens[0])
-    return "chunk" if words and are_chunks(labels) else "tag"
+    """Return "tag"; several columns of labels are predicted jointly, head and deprel as a tree."""
+    if sentences.roles.labels == TREE:
+        return "parse"
+    return "joint" if len(sentences.roles.labels) > 1 else "tag"
 
 
 @contextmanager

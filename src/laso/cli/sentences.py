@@ -17,10 +17,11 @@ import typer
 from laso.cli.own import STDIN, shown
 from laso.cli.settings import Settings
 from laso.data.columns import Block, counted
-from laso.data.formats import CONLLU, ColumnRoles, Format, default_roles, guessed
+from laso.data.formats import CONLLU, TREE, ColumnRoles, Format, default_roles, guessed
 from laso.data.reading import read as read_sentences
 from laso.errors import BadData, listed
-from laso.evaluation import Evaluation, evaluated, is_known
+from laso.evaluation import Evaluation, is_known
+from laso.opening import open_input
 
 if TYPE_CHECKING:
     from laso.estimators import SearchEstimator
@@ -84,7 +85,8 @@ class Sentences:
 
     def evaluation(self, model: SearchEstimator) -> Evaluation:
         """Return the evaluation of a model on these sentences."""
-        return evaluated(self.outputs, model.predict(self.inputs))
+        found: Evaluation = model.task_.evaluation(self.outputs, model.predict(self.inputs))
+        return found
 
     def pairs(self) -> Iterator[tuple[Any, Any]]:
         """Yield tokens and gold labels of one sentence at a time."""
@@ -144,7 +146,7 @@ def opened(name: str) -> Iterator[IO[bytes]]:
     if name == STDIN:
         yield cast("IO[bytes]", _Named(sys.stdin.buffer, "<stdin>"))
         return
-    with open(name, "rb", buffering=HEAD) as file:
+    with open_input(name, buffering=HEAD) as file:
         yield file
 
 
@@ -224,7 +226,8 @@ def roles_of(form: Format, block: Block, settings: Settings) -> ColumnRoles:
         raise BadData(
             "found one column, expected inputs and a label behind them", **place_of(block)
         )
-    default = default_roles(form, names)
+    trees = settings.task == "parse" or settings.label == TREE
+    default = default_roles(form, names, trees=trees)
     for name in (*(settings.inputs or ()), *(settings.label or ())):
         if name not in names:
             raise typer.BadParameter(
@@ -292,6 +295,8 @@ def roles_for(block: Block, trained: ColumnRoles, form: Format) -> ColumnRoles:
     """Find the columns of a file to label, given the roles that the model was trained with."""
     names = block.names
     roles = trained.for_names(names)
+    if form.kind == "conllu" and roles is None and trained.labels[1:]:
+        roles = ColumnRoles(("form", "upos", "xpos")[: len(trained.inputs)], TREE, len(CONLLU))
     if form.kind == "conllu" and roles is None and len(trained.inputs) == 1:
         roles = ColumnRoles(("form",), ("upos",), len(CONLLU))
     if form.kind == "jsonl" and roles is None and len(trained.inputs) == 1:

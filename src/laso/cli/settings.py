@@ -15,15 +15,15 @@ import typer
 
 from laso.data.formats import KINDS, SEPARATORS, ColumnRoles, Format
 from laso.errors import BadData, LasoError, quoted
+from laso.opening import open_regular
 
 if TYPE_CHECKING:
     from laso.estimators import SearchEstimator
     from laso.tasks.base import Task
 
-EPOCHS, PATIENCE, HELD_OUT = 30, 3, 0.1
+EPOCHS, PATIENCE, HELD_OUT = 30, 10, 0.1
 FEWEST = 20  # none of fewer examples are held out
-EPOCHS_UNSEEN = 10  # where none are held out
-TASKS = {"tag": "Tagger", "chunk": "Chunker", "joint": "JointTagger"}
+TASKS = {"tag": "Tagger", "chunk": "Chunker", "joint": "JointTagger", "parse": "Parser"}
 CALLS = ("queue", "update", "strategy")  # parameters that are written as calls
 
 
@@ -89,7 +89,8 @@ def checked(settings: Settings) -> Settings:
 def read_config(path: Path) -> Settings:
     """Return the settings of a TOML file; its keys are the long options."""
     try:
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
+        with open_regular(path) as file:
+            given = tomllib.loads(file.read().decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadData(f"found no TOML: {error}", file=str(path)) from None
     known = {field.name: field.type for field in fields(Settings)}

@@ -207,9 +207,11 @@ def batches(blocks: Iterator[Block], size: int) -> Iterator[list[Block]]:
 
 @contextmanager
 def _target(path: Path | None) -> Iterator[BinaryIO]:
-    """Open the output file, or standard output."""
+    """Open standard output, or a file that is complete when the block ends, or left as it was."""
     if path is None:
         yield sys.stdout.buffer
         return
-    with path.open("wb") as file:
+    from laso.files import replacing
+
+    with replacing(path) as file:
         yield file

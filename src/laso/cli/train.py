@@ -22,8 +22,9 @@ def run(
     task: Annotated[
         str | None,
         typer.Option(
-            help="tag, chunk, joint, or a task of your own as module:Class; by default chunk if "
-            "labels are like B-x, I-x, O, joint if there are several label columns, else tag."
+            help="tag, chunk (steps are whole chunks, for labels like B-x, I-x, O), joint, parse, "
+            "or a task of your own as module:Class; by default parse for the labels head,deprel, "
+            "joint for several label columns, else tag."
         ),
     ] = None,
     label: Annotated[
@@ -68,6 +69,16 @@ def run(
         Path | None,
         typer.Option(help="A folder for encoded data, to train on more than memory holds."),
     ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Learn in this number of threads, each from its own part of the data."
+        ),
+    ] = None,
+    shards: Annotated[
+        int | None,
+        typer.Option(min=1, help="The number of parts that learn apart, by default --jobs."),
+    ] = None,
     config: Annotated[Path | None, typer.Option(help="A TOML file with these options.")] = None,
     refit: Annotated[
         bool | None,
@@ -81,8 +92,8 @@ def run(
     """Train a model on labelled sentences, and save it.
 
     Format and task are detected. By default the last column is the label, a tenth of the sentences
-    is held out, training stops after three epochs without a better held-out score, and the best
-    epoch is kept. Ctrl-C saves what was learned. A run that was killed is resumed when the command
+    is held out, training stops after ten epochs without a better held-out score, and the best epoch
+    is kept. Ctrl-C saves what was learned. A run that was killed is resumed when the command
     is given again.
     """
     from rich.console import Console
@@ -95,6 +106,9 @@ def run(
     from laso.cli.report import Finish, save
     from laso.cli.sentences import name_for
 
+    # The result depends on the shards, so the model file names them.
+    numbers = {"n_jobs": jobs, "shards": shards or jobs}
+    parallel = {name: number for name, number in numbers.items() if number is not None}
     given = s.checked(
         s.Settings(
             task=task,
@@ -109,7 +123,7 @@ def run(
             epochs=epochs,
             templates=templates,
             refit=refit,
-            set=s.assignments(sets or []) | s.class_weights(class_weight or []),
+            set=s.assignments(sets or []) | s.class_weights(class_weight or []) | parallel,
         )
     ).over(s.Settings() if config is None else s.read_config(config))
     if store is not None and STDIN in files:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 from laso.crfsuite.items import ItemSequence
+from laso.errors import quoted
 from laso.estimators.crf import CRF
 from laso.estimators.crf_log import TrainingLog
 from laso.estimators.crf_parameters import Parameter, algorithm_named, parameters_of
@@ -63,7 +64,7 @@ class Trainer(TrainingLog):
     def select(self, algorithm: str, type: str = "crf1d") -> None:  # noqa: A002
         """Choose the training algorithm; its parameters have their defaults then."""
         if type != "crf1d":
-            raise ValueError(f"type must be 'crf1d', found {type!r}")
+            raise ValueError(f"type must be 'crf1d', found {quoted(type)}")
         self._algorithm, self._given = algorithm_named(algorithm), {}
 
     def params(self) -> list[str]:
@@ -74,7 +75,9 @@ class Trainer(TrainingLog):
         known = parameters_of(self._algorithm)
         if name not in known:
             expected = ", ".join(known)
-            raise ValueError(f"{self._algorithm} has no parameter {name!r}; it has {expected}")
+            raise ValueError(
+                f"{self._algorithm} has no parameter {quoted(name)}; it has " + expected
+            )
         return known[name]
 
     def set(self, name: str, value: Any) -> None:

@@ -9,11 +9,11 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TextIO, TypeAlias
 
 from laso.data.lines import BOM, Source, name_of, numbered_lines
 from laso.errors import BadData, quoted
+from laso.files import write_text
 
 Token: TypeAlias = tuple[str, ...]
 Sentence: TypeAlias = list[Token]
@@ -157,8 +157,7 @@ def write_columns(
         raise BadData("found no sentence to write, expected at least one")
     text = "\n".join(blocks)
     if isinstance(path_or_file, (str, os.PathLike)):
-        # Not write_text: it would end lines as the platform does.
-        Path(path_or_file).write_bytes(text.encode("utf-8"))
+        write_text(path_or_file, text)
     else:
         path_or_file.write(text)
 

@@ -142,8 +142,19 @@ def _chosen(block: Block, names: tuple[str, ...]) -> list[Any]:
     return [tuple(token[i] for i in places) for token in block.tokens]
 
 
-def default_roles(form: Format, names: tuple[str, ...]) -> ColumnRoles:
-    """Return the default roles: the last column is the label; in CoNLL-U, upos is that of form."""
+TREE = ("head", "deprel")
+"""The columns of CoNLL-U that hold a dependency tree."""
+
+
+def default_roles(form: Format, names: tuple[str, ...], *, trees: bool = False) -> ColumnRoles:
+    """Return the default roles: the last column is the label; in CoNLL-U, upos is that of form.
+
+    Where ``trees`` are wanted, heads and labels of arcs are the last two columns.
+    """
+    if trees:
+        if form.kind == "conllu":
+            return ColumnRoles(("form", "upos", "xpos"), TREE, len(names))
+        return ColumnRoles(names[:-2], names[-2:], len(names))
     if form.kind == "conllu":
         return ColumnRoles(("form",), ("upos",), len(names))
     label = next((name for name in LABELS if name in names), names[-1])
@@ -187,7 +198,7 @@ def _as_conllu(block: Block, labels: Sequence[Any], roles: ColumnRoles) -> str:
     for number, label in zip(block.line_numbers, labels, strict=True):
         columns = lines[number].rstrip(" ").split("\t")
         for name, cell in zip(roles.labels, cells(label), strict=True):
-            columns[CONLLU.index(name)] = cell
+            columns[CONLLU.index(name)] = str(cell)
         lines[number] = "\t".join(columns)
     return "\n".join([*lines.values(), "", ""])
 
@@ -200,7 +211,7 @@ def _as_columns(block: Block, labels: Sequence[Any], form: Format, roles: Column
     for number, label in zip(block.line_numbers, labels, strict=True):
         line = lines[number].rstrip(" ")
         separator = form.separator or ("\t" if "\t" in line else " ")
-        lines[number] = separator.join([line, *cells(label)])
+        lines[number] = separator.join([line, *map(str, cells(label))])
     return "\n".join([*lines.values(), "", ""])
 
 

@@ -6,10 +6,10 @@ import os
 import re
 from collections.abc import Iterator
 from io import TextIOBase
-from pathlib import Path
 from typing import IO, TypeAlias
 
 from laso.errors import BadData
+from laso.opening import open_input
 
 Source: TypeAlias = str | os.PathLike[str] | IO[bytes] | IO[str]
 
@@ -29,7 +29,7 @@ def name_of(source: Source) -> str:
 def numbered_lines(source: Source) -> Iterator[tuple[int, str]]:
     """Yield the lines without their ends, and their numbers from 1; the text must be UTF-8."""
     if isinstance(source, (str, os.PathLike)):
-        with Path(source).open("rb") as file:
+        with open_input(source) as file:
             yield from numbered_lines(file)
         return
     number = 0

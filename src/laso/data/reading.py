@@ -7,7 +7,6 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from laso.data.columns import Block, no_token, read_blocks
@@ -15,6 +14,7 @@ from laso.data.formats import CONLLU, KINDS, LABELS, WORDS, Format
 from laso.data.lines import Source, name_of, numbered_lines
 from laso.data.tokenizer import sentences
 from laso.errors import BadData, listed, quoted
+from laso.opening import open_input
 
 if TYPE_CHECKING:
     from laso.data.table import Columns
@@ -77,13 +77,14 @@ def read_table(source: Source, *, format: Format | str = "columns") -> Columns: 
 def _form(given: Format | str) -> Format:
     form = Format(given) if isinstance(given, str) else given
     if form.kind not in KINDS:
-        raise ValueError(f"format must be one of {', '.join(KINDS)}, found {form.kind!r}")
+        raise ValueError(f"format must be one of {', '.join(KINDS)}, found {quoted(form.kind)}")
     return form
 
 
 def _bytes_of(source: Source) -> bytes:
     if isinstance(source, (str, os.PathLike)):
-        return Path(source).read_bytes()
+        with open_input(source) as file:
+            return file.read()
     data = source.read()
     return data if isinstance(data, bytes) else data.encode("utf-8")
 

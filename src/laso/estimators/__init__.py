@@ -2,7 +2,7 @@
 
 search.py      SearchEstimator: fit, predict, save and all else, for any task
 learning.py    examples, epochs, checkpoints, going on later
-tagger.py chunker.py joint.py crf.py
+tagger.py chunker.py joint.py parser.py crf.py
                short parameter lists over it
 nbest.py confidence.py forced.py explain.py inspection.py averaging.py streaming.py serialization.py
                one capability a file, for every task
@@ -12,25 +12,30 @@ in _.
 """
 
 import os
-from typing import overload
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, overload
 
 from laso.estimators import serialization
-from laso.estimators.averaging import average_models
-from laso.estimators.chunker import Chunker
-from laso.estimators.crf import CRF
-from laso.estimators.joint import JointTagger
-from laso.estimators.learning import Checkpoint, Size
-from laso.estimators.search import SearchEstimator
-from laso.estimators.tagger import Tagger
 from laso.problem import Problem
 from laso.tasks.base import Task
 from laso.training import Model
+
+if TYPE_CHECKING:
+    from laso.estimators.averaging import average_models
+    from laso.estimators.chunker import Chunker
+    from laso.estimators.crf import CRF
+    from laso.estimators.joint import JointTagger
+    from laso.estimators.learning import Checkpoint, Size
+    from laso.estimators.parser import Parser
+    from laso.estimators.search import SearchEstimator
+    from laso.estimators.tagger import Tagger
 
 __all__ = [
     "CRF",
     "Checkpoint",
     "Chunker",
     "JointTagger",
+    "Parser",
     "SearchEstimator",
     "Size",
     "Tagger",
@@ -38,14 +43,36 @@ __all__ = [
     "load_model",
 ]
 
+_LATER = {
+    **serialization.estimator_types(),
+    "Checkpoint": "laso.estimators.learning",
+    "Size": "laso.estimators.learning",
+    "average_models": "laso.estimators.averaging",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Each estimator is imported when it is first used: to label needs one of them."""
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 @overload
-def load_model(path: str | os.PathLike[str], *, problem: Problem) -> Model: ...
-@overload
-def load_model(path: str | os.PathLike[str], *, task: Task | None = None) -> SearchEstimator: ...
 def load_model(
-    path: str | os.PathLike[str], *, task: Task | None = None, problem: Problem | None = None
-) -> SearchEstimator | Model:
+    path: str | os.PathLike[str], *, problem: Problem, limit: float | None = None
+) -> Model: ...
+@overload
+def load_model(
+    path: str | os.PathLike[str], *, task: Task | None = None, limit: float | None = None
+) -> "SearchEstimator": ...
+def load_model(
+    path: str | os.PathLike[str],
+    *,
+    task: Task | None = None,
+    problem: Problem | None = None,
+    limit: float | None = None,
+) -> "SearchEstimator | Model":
     """Return the model of a file, whatever its task; any other file raises ``BadModel``.
 
     Parameters
@@ -56,7 +83,10 @@ def load_model(
         The task, for a model of a task of your own: a file never names code to import.
     problem : Problem, default=None
         The problem, for a ``Model`` that ``laso.fit`` has learned in the reference engine.
+    limit : float, default=None
+        The largest number of bytes that the model may take in memory, ``math.inf`` for any. None:
+        ``LASO_LOAD_LIMIT``, or 64 times the size of the file and at least 256 MB.
     """
     if problem is not None:
-        return Model.load(path, problem=problem)
-    return serialization.load(path, task)
+        return Model.load(path, problem=problem, limit=limit)
+    return serialization.load(path, task, limit=limit)

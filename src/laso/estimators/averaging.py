@@ -34,6 +34,7 @@ def average_models(models: Sequence[Model]) -> Model:
         raise ValueError("found no models, expected at least one")
     for model in models:
         model.require("weights_")
+    models = [model.snapshot() for model in models]
     first, expected = models[0], _parts(models[0])
     for i, model in enumerate(models[1:], start=1):
         parts = _parts(model)

@@ -16,6 +16,7 @@ import numpy as np
 from laso.engine.exact import ExactMachine
 from laso.engine.layout import Array, Dataset, WeightTable
 from laso.engine.machine import all_of
+from laso.engine.rows import densified
 from laso.errors import Unreachable
 from laso.estimators.confidence import ALL, Confidence, Part, softmax
 from laso.estimators.nbest import nbest_paths, path_outputs
@@ -59,7 +60,8 @@ def inside(tags: Sequence[str]) -> list[Chunk]:
 def _of_lattice(
     model: Predictor, engine: ExactMachine, inputs: Any, dataset: Dataset, temperature: float
 ) -> list[Confidence]:
-    table = model.weights_._replace(v=model.weights_.v / np.float32(temperature))
+    weights = densified(model.weights_)
+    table = weights._replace(v=weights.v / np.float32(temperature))
     steps, ends, scores = engine.decode(dataset, all_of(dataset), table)
     labels = [split_tag(label) for label in model.task_.classes]
     result = []

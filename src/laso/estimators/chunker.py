@@ -33,8 +33,7 @@ class Chunker(SearchEstimator):
         Names of the input columns; None: w, pos, then numbers.
     **search
         The parameters of ``SearchEstimator``. A beam has one round for each number of words
-        covered; ``beam(5, key=depth)`` has one for each number of chunks. The default update is
-        ``perceptron(weighting=worst, margin=1.0)``.
+        covered; ``beam(5, key=depth)`` has one for each number of chunks.
     """
 
     task_: ChunkingTask

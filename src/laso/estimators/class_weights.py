@@ -9,10 +9,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from laso.errors import BadData
+from laso.errors import BadData, listed, quoted
 from laso.tasks.batches import Ambiguity
 
 BALANCED = "balanced"
+LEAST, MOST = 1e-6, 1e6  # weights
 MOST_PATHS = 10_000  # siblings that a sentence with unknown labels may have
 
 ClassWeight: TypeAlias = Mapping[str, float] | str | None
@@ -27,7 +28,7 @@ def is_class_weight(given: Any) -> bool:
         isinstance(label, str)
         and isinstance(weight, (int, float))
         and not isinstance(weight, bool)
-        and 0.0 < weight < math.inf
+        and LEAST <= weight <= MOST
         for label, weight in given.items()
     )
 
@@ -53,7 +54,7 @@ def class_weights(
     for label in given:
         if label not in labels:
             raise ValueError(
-                f"found a class weight for {label!r}, expected one of {', '.join(labels)}"
+                f"found a class weight for {quoted(label)}, expected one of {listed(labels)}"
             )
     return {label: float(weight) for label, weight in given.items()}
 

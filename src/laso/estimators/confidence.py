@@ -18,7 +18,9 @@ from laso.engine.exact import ExactMachine, Marginals
 from laso.engine.layout import Array, Dataset
 from laso.engine.machine import all_of
 from laso.engine.reference import gold_path, input_of, output_of
+from laso.engine.rows import densified
 from laso.estimators.nbest import nbest_paths, path_outputs
+from laso.tasks.base import Decision
 
 if TYPE_CHECKING:
     from laso.estimators.prediction import Predictor
@@ -103,19 +105,21 @@ def _by_temperature(
     found = nbest_paths(model, dataset, ALL)
     outputs = path_outputs(model, inputs, dataset, found)
     begins = pairwise([0, *found.ends.tolist()])
-    paths = [_placed(model, found.steps[begin:end]) for begin, end in begins]
+    paths = [_decided(model, found.steps[begin:end]) for begin, end in begins]
     bounds = list(pairwise([0, *np.cumsum(found.counts).tolist()]))
 
     def at_temperature(temperature: float) -> list[Confidence]:
         result = []
         for first, end in bounds:
             shares = softmax(found.scores[first:end] / temperature)
-            sums: dict[Placed, float] = {}
+            sums: dict[Decision, float] = {}
             for path, share in zip(paths[first:end], shares.tolist(), strict=True):
-                for step in path:
-                    sums[step] = sums.get(step, 0.0) + share
-            probabilities = [sums[step] for step in paths[first]]
-            parts = _parts(model, paths[first], probabilities)
+                for decision in path:
+                    sums[decision] = sums.get(decision, 0.0) + share
+            parts = [
+                Part(name, start, stop, min(1.0, sums[name, start, stop]))
+                for name, start, stop in paths[first]
+            ]
             result.append(Confidence(outputs[first], float(shares[0]), parts))
         return result
 
@@ -125,7 +129,8 @@ def _by_temperature(
 def _of_lattice(
     model: Predictor, engine: ExactMachine, inputs: Any, dataset: Dataset, temperature: float
 ) -> list[Confidence]:
-    table = model.weights_._replace(v=model.weights_.v / np.float32(temperature))
+    weights = densified(model.weights_)
+    table = weights._replace(v=weights.v / np.float32(temperature))
     order = all_of(dataset)
     steps, ends, scores = engine.decode(dataset, order, table)
     outputs = model.task_.decode_all(inputs, steps, ends)
@@ -152,6 +157,12 @@ def _along(edges: Marginals, path: Array) -> list[float]:
         probabilities.append(sums[at, group, label])
         at = after[at, group, label]
     return probabilities
+
+
+def _decided(model: Predictor, steps: Array) -> list[Decision]:
+    """What the steps of a path decide, in the order of the items."""
+    found = model.task_.path_decisions([(group, label) for group, label in steps.tolist()])
+    return sorted((each for each in found if each is not None), key=lambda each: each[1])
 
 
 def _placed(model: Predictor, steps: Array) -> list[Placed]:

@@ -28,6 +28,7 @@ from laso.estimators.crf_parameters import (
 )
 from laso.estimators.crf_tagger import CRFTagger
 from laso.estimators.crf_training import LogWriter, Stopping, in_turn
+from laso.estimators.publishing import TRANSIENT
 from laso.estimators.tagger import Tagger
 from laso.features.frequency import Frequencies, frequencies
 from laso.features.inputs import read_attributes, read_labels
@@ -108,7 +109,7 @@ class CRF(Tagger):
         Without effect: there are no temporary files.
     trainer_cls : type, default=None
         A ``laso.crfsuite.Trainer``, whose methods receive the log.
-    seed, threads : int, default=0, None
+    seed, threads, shards, mixing, n_jobs
         As of ``SearchEstimator``.
 
     Attributes
@@ -139,6 +140,7 @@ class CRF(Tagger):
         "verbose": False,
         "model_filename": None,
         "trainer_cls": None,
+        "n_jobs": None,
     }
     training_log_: TrainLogParser | Any = None
 
@@ -175,6 +177,9 @@ class CRF(Tagger):
         *,
         seed: int | None = 0,
         threads: int | None = None,
+        shards: int | None = None,
+        mixing: str = "uniform",
+        n_jobs: int | None = None,
     ):
         super().__init__(
             features=("label[-1]",),
@@ -183,6 +188,9 @@ class CRF(Tagger):
             strategy=standard,
             seed=seed,
             threads=threads,
+            shards=shards,
+            mixing=mixing,
+            n_jobs=n_jobs,
         )
         self.algorithm = algorithm
         self.min_freq = min_freq
@@ -324,16 +332,18 @@ class CRF(Tagger):
         if unused:
             values = ", ".join(f"{name}={getattr(self, name)!r}" for name in unused)
             warnings.warn(f"no effect with algorithm={self.method!r}: {values}", stacklevel=2)
-        self.epochs = self.parameter("max_iterations")
         log = self._new_log() if log is None else log
-        log.begin_log()
-        writer = LogWriter(self, log, None if X_dev is None else (X_dev, y_dev))
-        data, counts = self._frequent(read_attributes(X), y)
-        writer.begin(counts, len(data.lengths))
-        calls = [writer.after_epoch, Stopping(self).after_epoch, options.pop("after_epoch", None)]
-        super().fit(data, y, after_epoch=in_turn(filter(None, calls)), **options)
-        writer.end()
-        self.training_log_ = log.logparser
+        with self.learning() as draft:
+            draft.epochs = draft.parameter("max_iterations")
+            log.begin_log()
+            writer = LogWriter(draft, log, None if X_dev is None else (X_dev, y_dev))
+            data, counts = draft._frequent(read_attributes(X), y)
+            writer.begin(counts, len(data.lengths))
+            after = [writer.after_epoch, Stopping(draft).after_epoch, options.get("after_epoch")]
+            options["after_epoch"] = in_turn(filter(None, after))
+            draft.learn_anew(data, y, **options)
+            writer.end()
+            draft.training_log_ = log.logparser
         return self
 
     def _frequent(self, data: Features, y: Any) -> tuple[Features, Frequencies]:
@@ -364,9 +374,14 @@ class CRF(Tagger):
         path = self.model_filename
         if not hasattr(self, "task_") and path is not None and os.path.exists(path):
             loaded = type(self).load(path)
-            new = vars(loaded).keys() - vars(CRF()).keys()
+            new = vars(loaded).keys() - vars(CRF()).keys() - TRANSIENT
             vars(self).update({name: vars(loaded)[name] for name in new})
         return hasattr(self, "weights_")
+
+    def snapshot(self) -> Self:
+        """Return the model as it is now; before ``fit``, that of ``model_filename``."""
+        self._is_fitted()
+        return super().snapshot()
 
     def predict(self, X: Any) -> Array:  # type: ignore[override]
         """Return the labels of each sentence, as an array of objects like sklearn-crfsuite's.
@@ -377,7 +392,7 @@ class CRF(Tagger):
 
     def predict_single(self, x: Any) -> list[str]:
         """Return the labels of one sentence."""
-        labels: list[str] = super().predict([x])[0]
+        labels: list[str] = super().predict_single(x)
         return labels
 
     def measure(self, gold: list[Any], predicted: list[Any]) -> float:
@@ -402,11 +417,8 @@ class CRF(Tagger):
             return None
         made: CRFTagger | None = vars(self).get("_tagger")
         if made is None or not made.is_of(self):
-            self._tagger = made = CRFTagger(self)
+            self._tagger = made = CRFTagger(self.snapshot())
         return made
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_tagger"}
 
     @property
     def size_(self) -> int | Any:  # type: ignore[override]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 
@@ -145,6 +144,8 @@ class TrainLogParser:
             means = map(float, value.strip("()").split(", "))
             found |= dict(zip(_AVERAGES, means, strict=True))
         elif name in _ACCURACIES:
+            from fractions import Fraction
+
             right, _, all_of = value.partition(" (")[0].partition(" / ")
             ratio = Fraction(int(right), max(1, int(all_of)))
             found[_ACCURACIES[name]] = ratio

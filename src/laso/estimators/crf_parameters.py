@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from laso.errors import quoted
+
 ALGORITHMS = ("lbfgs", "l2sgd", "ap", "pa", "arow")
 LONG_NAMES = {"averaged-perceptron": "ap", "passive-aggressive": "pa"}
 UNLIMITED = 2**31 - 1  # the largest number of iterations, which CRFsuite takes as no limit
@@ -171,5 +173,5 @@ def algorithm_named(name: str) -> str:
     """Return the short name of an algorithm; a name that is none raises ValueError."""
     short = LONG_NAMES.get(name.lower(), name.lower())
     if short not in ALGORITHMS:
-        raise ValueError(f"algorithm must be one of {', '.join(ALGORITHMS)}, found {name!r}")
+        raise ValueError(f"algorithm must be one of {', '.join(ALGORITHMS)}, found {quoted(name)}")
     return short

@@ -8,16 +8,16 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Self
 
 from laso.data.table import Data
 from laso.engine.exact import ExactMachine
 from laso.engine.machine import all_of
-from laso.errors import BadModel
+from laso.errors import BadModel, listed, quoted
 from laso.estimators import serialization
 from laso.estimators.tagger import Tagger
 from laso.features.inputs import read_labels
+from laso.files import write_text
 
 
 @dataclass
@@ -86,7 +86,7 @@ class CRFTagger:
 
     def is_of(self, model: Tagger) -> bool:
         """Return whether this is the tagger of a model with the weights that it has now."""
-        return self._model is model and self._weights is model.weights_
+        return self._weights is model.weights_
 
     # ------------------------------------------------------------------ opening
 
@@ -137,7 +137,7 @@ class CRFTagger:
         dataset = task.encoder_.dataset(data, gold)
         engine = model.engine(dataset)
         if not isinstance(engine, ExactMachine):
-            raise ValueError(f"probability needs exact search, found {model.queue!r}")
+            raise ValueError(f"probability needs exact search, found {quoted(model.queue)}")
         return math.exp(engine.log_likelihood(dataset, all_of(dataset), model.weights_)[0])
 
     def marginal(self, y: str, pos: int) -> float:
@@ -147,7 +147,9 @@ class CRFTagger:
         if not 0 <= pos < len(self._marginals):
             raise ValueError(f"found the position {pos}, expected 0 to {len(self._marginals) - 1}")
         if y not in self._marginals[pos]:
-            raise ValueError(f"found the label {y!r}, expected one of {', '.join(self.labels())}")
+            raise ValueError(
+                f"found the label {quoted(y)}, expected one of {listed(self.labels())}"
+            )
         return self._marginals[pos][y]
 
     # ------------------------------------------------------------------ the model
@@ -180,7 +182,7 @@ class CRFTagger:
         if filename is None:
             sys.stdout.write(text)
         else:
-            Path(filename).write_text(text, encoding="utf-8", errors="surrogateescape")
+            write_text(filename, text, errors="surrogateescape")
 
 
 def _numbers(names: Sequence[str]) -> dict[str, str]:

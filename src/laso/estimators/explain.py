@@ -80,8 +80,9 @@ def traced(model: Predictor, x: Any, y: Any = None) -> list[Explanation]:
 
 
 def _decision(walk: Walk, x: Input, state: State, chosen: Operator, most: int) -> Explanation:
-    label, n = walk.task.describe(*chosen)
-    first = state.position
+    label = walk.task.describe(*chosen).name
+    _, first, end = walk.task.step_items(state.row, chosen, state.position)
+    n = end - first
     weighed: list[dict[str, Any]] = []
     for (key, of), value in walk.reference.features(x, state, chosen).items():
         weight = walk.weight(key, of)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from laso.engine.layout import Dataset, Input
-from laso.engine.reference import Operator, State, input_of
-from laso.errors import BadData, SearchFailed
+from laso.engine.layout import Array, Dataset, Input
+from laso.engine.reference import Operator, State, input_of, output_of
+from laso.errors import BadData, SearchFailed, quoted
 from laso.estimators.explain import SCORE
 from laso.estimators.walk import Walk
 from laso.search import search
@@ -32,32 +32,43 @@ Banned: TypeAlias = Collection[str] | Sequence[Collection[str]] | None
 class Restricted(Walk):
     """The problem without the steps that do not fit what is known."""
 
-    def __init__(self, model: Predictor, dataset: Dataset, known: Known, banned: Banned) -> None:
+    def __init__(
+        self,
+        model: Predictor,
+        dataset: Dataset,
+        known: Known,
+        banned: Banned,
+        gold: Array | None = None,
+    ) -> None:
         super().__init__(model, dataset)
         n = len(dataset.items)
-        self.known = spans(known, n)
+        self.gold = gold  # if it says all that is known
+        self.known = spans(known, n) if self.gold is None else []
         for label, start, end in self.known:
             most = self.task.longest_step(label)
             if most == 0:
-                raise BadData(f"found {label!r} as known, which training has not seen")
+                raise BadData(f"found {quoted(label)} as known, which training has not seen")
             if end - start > most:
                 raise BadData(
-                    f"found {label!r} from {start} to {end} as known, expected at most {most} long"
+                    f"found {quoted(label)} from {start} to {end} as known, expected at most "
+                    f"{most} long"
                 )
         self.banned = [set(each) for each in per_token(banned, n)]
 
     def operators(self, x: Input, state: State) -> Iterator[Operator]:
         """The steps that fit."""
-        first = state.position
+        row = self._row(state)
         for operator in super().operators(x, state):
-            label, n = self.task.describe(*operator)
-            end = first + n
-            fits = all(
-                span == (label, first, end)
-                for span in self.known
-                if span[1] < end and first < span[2]
-            )
-            if fits and not any(label in some for some in self.banned[first:end]):
+            names, first, end = self.task.step_items(state.row, operator, state.position)
+            if self.gold is not None:
+                fits = self.problem.is_good(x, self.gold, row, *operator)
+            else:
+                fits = all(
+                    span in [(name, first, end) for name in names]
+                    for span in self.known
+                    if span[1] < end and first < span[2]
+                )
+            if fits and not any(name in some for some in self.banned[first:end] for name in names):
                 yield operator
 
 
@@ -98,8 +109,10 @@ def per_token(banned: Banned, n: int) -> Sequence[Collection[str]]:
 def forced(model: Predictor, x: Any, known: Known, banned: Banned) -> tuple[Any, float]:
     """The output of one input that fits, and its score."""
     inputs = model.task_.read_inputs([x])
-    dataset = model.task_.encode(inputs)
-    problem = Restricted(model, dataset, known, banned)
+    partial = None if known is None else model.task_.known_gold(inputs, known)
+    dataset = model.task_.encode(inputs) if partial is None else partial
+    gold = None if partial is None else output_of(partial, 0)
+    problem = Restricted(model, dataset, known, banned, gold)
     goal = search(problem, input_of(dataset, 0), Linear(dict(SCORE)), problem.queue())
     if goal is None:
         raise SearchFailed(

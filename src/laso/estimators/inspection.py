@@ -9,6 +9,7 @@ import numpy as np
 from laso.engine import layout as at
 from laso.engine.machine import all_of
 from laso.engine.reference import input_of
+from laso.engine.rows import dense_rows
 from laso.estimators.learning import size_of
 from laso.estimators.serialization import described_parameters
 from laso.estimators.walk import Walk
@@ -31,7 +32,7 @@ def inspected(model: Predictor, *, features: int = 10, data: Any = None) -> dict
         names |= _seen(model, data)
     named = np.array([key in names for key in keys.tolist()], bool)
     texts = [names[key] for key in keys[named].tolist()]
-    v = table.v[rows[named]]
+    v = dense_rows(table, rows[named])
     labels = {}
     for column, label in enumerate(model.task_.classes):
         order = np.argsort(-v[:, column], kind="stable")

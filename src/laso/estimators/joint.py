@@ -36,8 +36,7 @@ class JointTagger(SearchEstimator):
     columns : sequence of str, default=None
         Names of the input columns; None: w, pos, then numbers.
     **search
-        The parameters of ``SearchEstimator``. The default queue is a beam of 10, the default
-        update ``perceptron(weighting=worst, margin=1.0)``.
+        The parameters of ``SearchEstimator``. The default queue is a beam of 10.
     """
 
     task_: JointTask

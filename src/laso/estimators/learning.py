@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import time
+import warnings
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,12 +15,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from laso.engine import layout as at
 from laso.engine.costs import with_costs
 from laso.engine.exact import ExactMachine
 from laso.engine.layout import Dataset, WeightTable
-from laso.engine.machine import new_table
-from laso.engine.passes import After, Plan, Training
+from laso.engine.machine import Machine, all_of, new_table
+from laso.engine.passes import After, InTurn, Plan, Training
 from laso.engine.passes import train as train_passes
+from laso.engine.rows import densified, n_weights
+from laso.engine.shards import MIXINGS, ShardLearner
+from laso.engine.step_length import mean_step_length
+from laso.engine.workers import in_shards
 from laso.estimators.class_weights import BALANCED, class_weights
 from laso.estimators.tables import moved, wider
 from laso.features.encoder import take_inputs
@@ -46,6 +53,24 @@ class Checkpoint:
     metadata: dict[str, Any] = field(default_factory=dict)  # to be saved with it
     saved: float = field(default_factory=time.monotonic)  # when it was last saved
 
+    def save(self, model: SearchEstimator, plan: Plan, training: Training) -> None:
+        """Save the run; if that is impossible, warn and try again after the next epoch."""
+        try:
+            best = plan.kept(training.table) if training.best is None else training.best
+            model.weights_ = compact_table(best)
+            report(model, training)
+            model.metadata_ = {**model.metadata_, **self.metadata}
+            model.save(self.path, training=True)
+        except (OSError, MemoryError) as error:
+            self.saved = -math.inf
+            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            warnings.warn(
+                f"{os.fspath(self.path)}: the checkpoint could not be saved ({reason}); training "
+                "goes on and tries again after the next epoch",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
     def is_due(self) -> bool:
         """Whether enough time has passed; if so, it begins again."""
         now = time.monotonic()
@@ -65,8 +90,8 @@ class Size(NamedTuple):
 
 def size_of(table: WeightTable) -> Size:
     """The size of a weight table."""
-    used = table.slots.nbytes + table.v.nbytes
-    return Size(len(table.v), int(np.count_nonzero(table.v)), used)
+    used = table.slots.nbytes + table.v.nbytes + table.heads.nbytes
+    return Size(int(table.ints[at.ROWS]), n_weights(table), used)
 
 
 class Clock:
@@ -139,6 +164,7 @@ def begin(model: SearchEstimator, task: Task) -> None:
         margin=engine.options.margin,
         dtype=model.dtype,
         hash_bits=model.hash_bits,
+        sparse=model.has_sparse_rows(task),
     )
     model.training_ = Training(table)
 
@@ -152,6 +178,12 @@ def resumable(model: Predictor) -> Training:
             "without it (save(path, training=True) keeps it)"
         )
     return model.training_
+
+
+def continue_with(model: SearchEstimator) -> None:
+    """Let a draft learn more without changing what was published."""
+    model.training_ = resumable(model).copied()
+    model.task_ = model.task_.copied()
 
 
 def resume(
@@ -201,6 +233,15 @@ def most_epochs(model: SearchEstimator) -> int:
     return update.iterations if isinstance(update, Lbfgs) else model.epochs
 
 
+def shards_of(model: SearchEstimator) -> int:
+    """Return the number of parts of the data that learn apart."""
+    if model.shards is not None or model.n_jobs is None:
+        return model.shards or 1
+    from joblib import effective_n_jobs
+
+    return int(effective_n_jobs(model.n_jobs))
+
+
 def train(
     model: Model,
     examples: Examples,
@@ -213,6 +254,8 @@ def train(
     training = resumable(model)
     training.interrupted = False
     dataset = examples.train
+    if model.update is None and training.table.ints[at.GENERATION] == 1:
+        training.table.reals[at.MARGIN] = _measured_margin(model, dataset)
     engine = model.engine(dataset)
 
     def score(table: WeightTable) -> float:
@@ -225,11 +268,7 @@ def train(
             after_epoch(training, lambda: plan.kept(table()))
         if checkpoint is not None and checkpoint.is_due():
             training.table = table()
-            best = plan.kept(training.table) if training.best is None else training.best
-            model.weights_ = compact_table(best)
-            report(model, training)
-            model.metadata_ = {**model.metadata_, **checkpoint.metadata}
-            model.save(checkpoint.path, training=True)
+            checkpoint.save(model, plan, training)
 
     plan = Plan(
         epochs=epochs,
@@ -242,15 +281,33 @@ def train(
     if model.class_weight_ is not None:
         costs = model.task_.problem.costs
         dataset = with_costs(dataset, costs, model.task_.classes, model.class_weight_)
-    if isinstance(engine, ExactMachine):
-        threads = model.threads_for(dataset)
+    shards = shards_of(model)
+    if shards > 1:
+        training.table = densified(training.table)
+    if shards > 1 and not isinstance(model.update_rule(model.task_), Lbfgs):
+        learner = ShardLearner(engine, plan.average, len(dataset.starts) - 1)
+        with in_shards(learner, model.n_jobs, shards, MIXINGS[model.mixing]) as one_pass:
+            train_passes(one_pass, dataset, training, plan, score=scored, progress=progress)
+        model.traffic_ = one_pass.traffic
+    elif isinstance(engine, ExactMachine):
+        threads = shards if shards > 1 else model.threads_for(dataset)
         engine.fit(dataset, training, plan, threads=threads, score=scored, progress=progress)
     else:
-        train_passes(engine, dataset, training, plan, score=scored, progress=progress)
+        train_passes(InTurn(engine), dataset, training, plan, score=scored, progress=progress)
     assert training.best is not None
     model.weights_ = training.best = compact_table(training.best)
     report(model, training)
     return model
+
+
+def _measured_margin(model: SearchEstimator, dataset: Dataset) -> float:
+    """Tell the task how long its steps are; return the margin of its default update."""
+    task, table = model.task_, resumable(model).table
+    engine = model.engine(dataset)
+    # First what checks a user's own problem, whose errors are more helpful.
+    Machine(engine.problem, engine.options).check(dataset, all_of(dataset), table, learning=True)
+    task.step_length_ = mean_step_length(engine.problem, dataset, len(task.classes))
+    return float(model.engine(dataset).options.margin)
 
 
 def report(model: Predictor, training: Training) -> None:

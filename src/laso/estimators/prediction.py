@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import copy, deepcopy
 from dataclasses import replace
+from operator import is_
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,20 +19,24 @@ from laso.engine.layout import Dataset, WeightTable
 from laso.engine.machine import Machine, all_of, default_threads
 from laso.engine.passes import Training
 from laso.engine.problem import CompiledProblem
-from laso.estimators import confidence, learning, nbest, serialization
+from laso.engine.single import SingleDecoder
+from laso.errors import listed, quoted
+from laso.estimators import confidence, learning, nbest, parallel, serialization
 from laso.estimators.class_weights import ClassWeight
 from laso.estimators.confidence import Confidence
+from laso.estimators.publishing import Published, consistent
 from laso.estimators.tables import with_bias
+from laso.files import naming
 from laso.model_file import file_bytes, write_file
-from laso.params import Estimator
 from laso.queues import MakeQueue, beam
 from laso.tasks.base import Task
 from laso.training import Rule, Strategy
 
+SINGLES = "singles"  # the key of what decodes single inputs, among what is prepared
 FEW_ITEMS = 2000  # for fewer, threads cost more than they bring
 
 
-class Predictor(Estimator):
+class Predictor(Published):
     """Base class of the estimators: the search with learned weights, and what is told of it.
 
     ``SearchEstimator`` sets the attributes.
@@ -43,6 +48,7 @@ class Predictor(Estimator):
     class_weight: ClassWeight
     threads: int | None
     dtype: str
+    n_jobs: int | None
 
     unsaved: ClassVar[dict[str, Any]] = {}
     """What files have in place of parameters that belong to a run and not to its model."""
@@ -60,6 +66,7 @@ class Predictor(Estimator):
     scores_: list[float]
     converged_: bool
     interrupted_: bool
+    traffic_: list[tuple[int, int]]
 
     # ------------------------------------------------------------------ how it is searched
 
@@ -91,27 +98,61 @@ class Predictor(Estimator):
 
     # ------------------------------------------------------------------ predicting
 
-    def _encoded(self, X: Any) -> tuple[Any, Dataset]:
+    def encoded(self, X: Any) -> tuple[Any, Dataset]:
+        """Return inputs as the task reads them, and as arrays."""
         self.require("weights_")
         inputs = self.task_.read_inputs(X)
         with locating(inputs):
             return inputs, self.task_.encode(inputs)
 
+    @consistent
     def predict(self, X: Any) -> list[Any]:
-        """Return the output of each input; a column of labels in ``X`` is not looked at."""
-        return self.decode(*self._encoded(X))
+        """Return the output of each input; a column of labels in ``X`` is not looked at.
+
+        Where ``joblib.parallel_config`` chooses processes, Dask or Ray, these label many inputs.
+        """
+        if parallel.is_remote(self, X):
+            return list(self.predict_stream(X))
+        return self.decode(*self.encoded(X))
+
+    @consistent
+    def predict_stream(self, X: Iterable[Any], *, batch: int = parallel.BATCH) -> Iterator[Any]:
+        """Yield the output of each input of an iterable, which may be longer than memory holds.
+
+        ``n_jobs`` workers label ``batch`` inputs at a time.
+        """
+        self.require("weights_")
+        return parallel.predicted_stream(self, X, batch)
 
     def predict_single(self, x: Any) -> Any:
         """Return the output of one input."""
-        return self.predict([x])[0]
+        return self.decode(*self.encoded([x]))[0]
 
     def decode(self, inputs: Any, dataset: Dataset, table: WeightTable | None = None) -> list[Any]:
         """Return the outputs of encoded inputs, with other weights if a table is given."""
-        engine, threads = self.engine(dataset), self.threads_for(dataset)
-        weights = self.weights_ if table is None else table
-        steps, ends, _ = engine.decode(dataset, all_of(dataset), weights, threads=threads)
+        if table is None and len(dataset.starts) == 2:
+            steps, ends, _ = self.single_decoder(dataset).decode(dataset)
+        else:
+            engine, threads = self.engine(dataset), self.threads_for(dataset)
+            weights = self.weights_ if table is None else table
+            steps, ends, _ = engine.decode(dataset, all_of(dataset), weights, threads=threads)
         return self.task_.decode_all(inputs, steps, ends)
 
+    def single_decoder(self, dataset: Dataset) -> SingleDecoder:
+        """Return what decodes single inputs with the present weights and parameters."""
+        problem = self.task_.problem_for(dataset)
+        what = (self.weights_, self.task_, self.queue, self.update, self.strategy, problem)
+        kept = self.prepared.get(SINGLES, ())
+        for known, made in kept:
+            if all(map(is_, known, what)):
+                decoder: SingleDecoder = made
+                return decoder
+        decoder = SingleDecoder(self.engine(dataset), what[0])
+        others = [one for one in kept if one[0][0] is self.weights_]
+        self.prepared[SINGLES] = [(what, decoder), *others[:3]]
+        return decoder
+
+    @consistent
     def score(self, X: Any, y: Any = None) -> float:
         """Return how good predictions for ``X`` are, from 0 to 1.
 
@@ -126,13 +167,15 @@ class Predictor(Estimator):
         """Return how good predicted outputs are, from 0 to 1; by default what the task says."""
         return self.task_.score(gold, predicted)
 
+    @consistent
     def predict_nbest(self, X: Any, n: int) -> list[list[tuple[float, Any]]]:
         """Return the ``n`` best outputs of each input with their scores.
 
         With ``queue=exact()`` these are the best of all, else those that the beam holds at its end.
         """
-        return nbest.nbest_outputs(self, *self._encoded(X), n)
+        return nbest.nbest_outputs(self, *self.encoded(X), n)
 
+    @consistent
     def predict_marginals(self, X: Any, *, least: float = 0.01) -> list[Any]:
         """Return the probability of each step (name, first item, end), with ``queue=exact()``.
 
@@ -144,12 +187,15 @@ class Predictor(Estimator):
 
     def exactly(self, name: str, X: Any) -> tuple[ExactMachine, Dataset]:
         """Return the engine and the dataset of a method that needs exact search."""
-        _, dataset = self._encoded(X)
+        _, dataset = self.encoded(X)
         engine = self.engine(dataset)
         if not isinstance(engine, ExactMachine):
-            raise ValueError(f"{name} needs exact search: queue=exact(), found {self.queue!r}")
+            raise ValueError(
+                f"{name} needs exact search: queue=exact(), found {quoted(self.queue)}"
+            )
         return engine, dataset
 
+    @consistent
     def predict_confidence(self, X: Any, *, chunks: bool | str = False) -> list[Confidence]:
         """Return each output, how probable it is, and how probable its parts are.
 
@@ -157,7 +203,7 @@ class Predictor(Estimator):
         outputs that the beam holds at its end. ``calibrate`` calibrates them. With ``chunks`` the
         parts are whole chunks that the labels mark; of several layers it names one.
         """
-        inputs, dataset = self._encoded(X)
+        inputs, dataset = self.encoded(X)
         if chunks:
             return confidence.chunk_confidences(self, inputs, dataset, chunks)
         return confidence.confidences(self, inputs, dataset)
@@ -165,15 +211,18 @@ class Predictor(Estimator):
     def calibrate(self, X: Any, y: Any = None) -> Self:
         """Choose the temperature of ``predict_confidence`` on examples not learned from."""
         self.require("weights_")
-        temperature = confidence.fitted_temperature(self, *self.task_.read(X, y))
-        self.metadata_ = {**self.metadata_, confidence.TEMPERATURE: temperature}
+        with self.learning() as draft:
+            temperature = confidence.fitted_temperature(draft, *draft.task_.read(X, y))
+            draft.metadata_ = {**draft.metadata_, confidence.TEMPERATURE: temperature}
         return self
 
+    @consistent
     def reliability(self, X: Any, y: Any = None) -> Reliability:
         """Return how often parts of each probability are right: the calibration error."""
         self.require("weights_")
         return confidence.reliability_of(self, *self.task_.read(X, y))
 
+    @consistent
     def predict_forced(self, X: Any, *, known: Any = None, banned: Any = None) -> list[Any]:
         """Return the output of each input if some of its steps are known, or banned.
 
@@ -181,9 +230,11 @@ class Predictor(Estimator):
         ----------
         X : list of inputs
         known : list, default=None
-            For each input None, or a label or None for each item, or spans (label, start, end).
+            For each input None, or a label or None for each item, or spans (label, start, end). Of
+            a tree, (head, label) or None for each word, where the label may be None.
         banned : list, default=None
             For each input None, labels that are banned in all of it, or such labels for each item.
+            Of a tree, the labels of arcs, or for each word labels, heads and pairs of both.
         """
         from laso.estimators.forced import forced
 
@@ -193,12 +244,14 @@ class Predictor(Estimator):
         rows = zip(inputs, *given, strict=True)
         return [forced(self, x, some, never)[0] for x, some, never in rows]
 
+    @consistent
     def explain(self, x: Any, *, features: int = 10) -> dict[str, Any]:
         """Return why an input gets its output: the decisions, their features, their runners-up."""
         from laso.estimators.explain import explained
 
         return explained(self, x, features=features)
 
+    @consistent
     def trace(self, x: Any, y: Any = None) -> list[dict[str, Any]]:
         """Return the events of the search for one input: each node dequeued, with the queue.
 
@@ -208,6 +261,7 @@ class Predictor(Estimator):
 
         return traced(self, x, y)
 
+    @consistent
     def inspect(self, *, features: int = 10, data: Any = None) -> dict[str, Any]:
         """Return what the model is, and the top features of each label.
 
@@ -224,19 +278,20 @@ class Predictor(Estimator):
         more chunks, of which more are wrong.
         """
         self.require("weights_")
-        amounts = np.zeros(len(self.classes_))
+        model = self.snapshot()
+        amounts = np.zeros(len(model.classes_))
         for label, amount in bias.items():
-            if label not in self.classes_:
-                expected = ", ".join(self.classes_)
-                raise ValueError(f"found a bias for {label!r}, expected one of {expected}")
-            amounts[list(self.classes_).index(label)] = amount
-        table = with_bias(self.weights_, list(self.task_.bias_keys()), amounts)
-        return self.with_weights(table)
+            if label not in model.classes_:
+                expected = listed(model.classes_)
+                raise ValueError(f"found a bias for {quoted(label)}, expected one of {expected}")
+            amounts[list(model.classes_).index(label)] = amount
+        table = with_bias(model.weights_, list(model.task_.bias_keys()), amounts)
+        return model.with_weights(table)
 
     def with_weights(self, table: WeightTable) -> Self:
         """Return a copy with other weights, which shares nothing that can change."""
         made = copy(self)
-        for name, value in vars(self).items():
+        for name, value in {**vars(made)}.items():
             if name.endswith("_") and name not in ("weights_", "training_"):
                 setattr(made, name, deepcopy(value))
         made.weights_, made.training_ = table, None
@@ -250,6 +305,7 @@ class Predictor(Estimator):
         self.require("weights_")
         return learning.size_of(self.weights_)
 
+    @consistent
     def save(
         self, path: str | os.PathLike[str], *, precision: str | None = None, training: bool = False
     ) -> int:
@@ -259,20 +315,28 @@ class Predictor(Estimator):
         what ``resume`` and ``partial_fit`` go on from.
         """
         self.require("weights_")
-        return write_file(path, *serialization.packed_model(self, precision, training))
+        with naming(path):
+            return write_file(path, *serialization.packed_model(self, precision, training))
 
+    @consistent
     def file_size(self) -> int:
         """Return the size of the model's file in bytes."""
         self.require("weights_")
         return len(file_bytes(*serialization.packed_model(self, None, training=False)))
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, task: Task | None = None) -> Self:
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        task: Task | None = None,
+        limit: float | None = None,
+    ) -> Self:
         """Return the model of a file; any other file raises ``BadModel``.
 
-        A model of a task of your own needs that task.
+        A model of a task of your own needs that task. ``limit`` is as of ``load_model``.
         """
-        made = serialization.load(path, task)
+        made = serialization.load(path, task, limit=limit)
         if not isinstance(made, cls):
             raise serialization.wrong_estimator(path, made, cls)
         return made

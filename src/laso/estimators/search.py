@@ -9,21 +9,26 @@ from typing import Any, ClassVar, Self, TypedDict
 
 from laso.data.table import locating
 from laso.engine.layout import Dataset
+from laso.engine.machine import Machine
 from laso.engine.options import is_exact
 from laso.engine.passes import After
-from laso.errors import InputError
+from laso.engine.rows import MANY_LABELS
+from laso.engine.shards import MIXINGS, MOST_SHARDS
+from laso.errors import InputError, quoted
 from laso.estimators import learning
 from laso.estimators.class_weights import ClassWeight, check_siblings, is_class_weight
 from laso.estimators.learning import Checkpoint, Examples
 from laso.estimators.prediction import Predictor
 from laso.estimators.streaming import Source, stored
 from laso.learn import delayed, early, restart
-from laso.params import check_parameters, is_whole
+from laso.params import check_parameters, is_n_jobs, is_whole
 from laso.queues import MakeQueue
 from laso.tasks.base import Task
 from laso.training import Progress, Rule, Strategy
 from laso.updates import Likelihood
 
+MOST = 1 << 31
+MOST_THREADS = 1024
 Report = Callable[[Progress], None]
 
 
@@ -41,6 +46,9 @@ class CommonParameters(TypedDict, total=False):
     hash_bits: int
     threads: int | None
     dtype: str
+    shards: int | None
+    mixing: str
+    n_jobs: int | None
 
 
 class SearchParameters(CommonParameters, total=False):
@@ -61,7 +69,9 @@ class SearchEstimator(Predictor):
         default.
     update : update rule, default=None
         perceptron(), alma(), passive_aggressive(), arow(); with exact() also adagrad(), sgd() and
-        lbfgs(), which train a conditional random field. None: the task's default.
+        lbfgs(), which train a conditional random field. None: the task's default, which is
+        perceptron(weighting=worst, margin=n) unless the task has another; n is the mean number of
+        features of a step.
     strategy : strategy, default=restart
         What happens after an error: restart, early, delayed, standard or max_violation.
     epochs : int, default=10
@@ -84,6 +94,17 @@ class SearchEstimator(Predictor):
         The number of threads for decoding; None: all cores.
     dtype : {"float32", "float64"}, default="float32"
         The type of the weights.
+    shards : int, default=None
+        The number of parts of the data that learn apart in each epoch; their weights are mixed
+        after it (iterative parameter mixing). The result depends on this number, and not on
+        ``n_jobs`` or joblib's backend. None: ``n_jobs`` if that is given, else 1, one example after
+        the other.
+    mixing : {"uniform", "updates"}, default="uniform"
+        Mix all shards alike, or in proportion to their numbers of updates.
+    n_jobs : int, default=None
+        The number of joblib's workers that learn shards or label inputs; -1: all cores. They are
+        threads, unless ``joblib.parallel_config`` chooses processes, Dask or Ray. None: the number
+        that ``parallel_config`` sets, else one worker.
 
     Attributes
     ----------
@@ -98,9 +119,12 @@ class SearchEstimator(Predictor):
         whether the last one made no update, and whether Ctrl-C ended training.
     metadata_ : dict
         What else is known of the model: the temperature of ``calibrate``, the data's file names.
+    traffic_ : list of (int, int)
+        With shards: the bytes sent to and received from workers in each epoch.
     """
 
-    unsaved: ClassVar[dict[str, Any]] = {"task": None}  # a file never names code to import
+    # A file never names code to import, and says nothing of the machine.
+    unsaved: ClassVar[dict[str, Any]] = {"task": None, "n_jobs": None}
 
     def __init__(
         self,
@@ -118,6 +142,9 @@ class SearchEstimator(Predictor):
         hash_bits: int = 0,
         threads: int | None = None,
         dtype: str = "float32",
+        shards: int | None = None,
+        mixing: str = "uniform",
+        n_jobs: int | None = None,
     ) -> None:
         self.task = task
         self.queue = queue
@@ -132,42 +159,65 @@ class SearchEstimator(Predictor):
         self.hash_bits = hash_bits
         self.threads = threads
         self.dtype = dtype
+        self.shards = shards
+        self.mixing = mixing
+        self.n_jobs = n_jobs
 
     # ------------------------------------------------------------------ what is searched, and how
 
     def make_task(self) -> Task:
         """Return the task, without anything learned."""
         if not isinstance(self.task, Task):
-            raise ValueError(f"task must be a laso.Task, found {self.task!r}")
+            raise ValueError(f"task must be a laso.Task, found {quoted(self.task)}")
         return self.task.new()
 
     def validate(self) -> None:
         """Raise ValueError if a parameter makes no sense."""
-        optional = {name: getattr(self, name) for name in ("patience", "threads")}
-        weights = "None, 'balanced', or a table of weights above 0"
+        weights = "None, 'balanced', or a table of weights above 0, from 1e-6 to 1e6"
+        patience, threads = self.patience, self.threads
         fraction = self.held_out is None or 0 < self.held_out < 1
         check_parameters(
             self,
             [
-                ("epochs", is_whole(self.epochs, 1), "a whole number from 1 up"),
-                *(
-                    (name, value is None or is_whole(value, 1), "None or from 1 up")
-                    for name, value in optional.items()
+                ("epochs", is_whole(self.epochs, 1, MOST), "a whole number from 1 to 2 ** 31"),
+                ("patience", patience is None or is_whole(patience, 1), "None or from 1 up"),
+                (
+                    "threads",
+                    threads is None or is_whole(threads, 1, MOST_THREADS),
+                    f"None or from 1 to {MOST_THREADS}",
                 ),
+                ("seed", self.seed is None or is_whole(self.seed, -MOST, MOST), "None or whole"),
+                ("average", self.average in (None, True, False), "None, True or False"),
                 ("held_out", fraction, "None or a fraction between 0 and 1"),
                 ("class_weight", is_class_weight(self.class_weight), weights),
                 ("hash_bits", is_whole(self.hash_bits, 0) and self.hash_bits <= 62, "0 to 62"),
                 ("dtype", str(self.dtype) in ("float32", "float64"), "'float32' or 'float64'"),
+                (
+                    "shards",
+                    self.shards is None or is_whole(self.shards, 1, MOST_SHARDS),
+                    f"None or from 1 to {MOST_SHARDS}",
+                ),
+                ("mixing", str(self.mixing) in MIXINGS, " or ".join(map(repr, MIXINGS))),
+                ("n_jobs", is_n_jobs(self.n_jobs), "None, -1, or from 1 up"),
             ],
         )
         task = self.make_task()
         task.validate()
-        self.engine_for(task, task.problem)
+        _ = self.engine_for(task, task.problem).options  # which refuses what it does not know
         if self.class_weight is not None and task.problem.costs < 0:
             raise ValueError(
                 f"class_weight needs a problem with costs, and {task.problem.__name__} has none: "
                 "expected an attribute costs, and a loss that reads them by cost_of"
             )
+
+    def has_sparse_rows(self, task: Task) -> bool:
+        """Return whether weight rows are sparse: labels are many, and the search has a beam.
+
+        Learning in shards has dense rows.
+        """
+        engine = self.engine_for(task, task.problem)
+        one = learning.shards_of(self) == 1
+        return one and isinstance(engine, Machine) and len(task.classes) >= MANY_LABELS
 
     # ------------------------------------------------------------------ learning
 
@@ -210,13 +260,26 @@ class SearchEstimator(Predictor):
         Returns
         -------
         self
-            Ctrl-C ends learning and keeps what was learned. ``seconds_`` has the time to read, to
-            make features, and to train.
+            Ctrl-C ends learning and keeps what was learned; an error leaves an earlier model as it
+            was. ``seconds_`` has the time to read, to make features, and to train.
         """
+        with self.learning() as draft:
+            draft.learn_anew(X, y, dev, progress, checkpoint, after_epoch)
+        return self
+
+    def learn_anew(
+        self,
+        X: Any,
+        y: Any,
+        dev: Any = None,
+        progress: Report | None = None,
+        checkpoint: Checkpoint | None = None,
+        after_epoch: After | None = None,
+    ) -> None:
+        """Do the work of ``fit``, on a draft."""
         self.validate()
-        self.__dict__.pop("weights_", None)  # if learning fails, nothing old is its result
         clock = learning.Clock()
-        task = self.make_task()
+        task = self._new_task()
         with clock("read"):
             inputs, outputs = task.read(X, y)
         with clock("features"):
@@ -230,7 +293,12 @@ class SearchEstimator(Predictor):
             epochs = learning.most_epochs(self)
             learning.train(self, examples, epochs, progress, checkpoint, after_epoch)
         self.seconds_ = clock.seconds
-        return self
+
+    def _new_task(self) -> Task:
+        task = self.make_task()
+        if hasattr(self, "task_"):
+            task.keep_resources(self.task_)
+        return task
 
     def fit_stream(
         self,
@@ -249,11 +317,15 @@ class SearchEstimator(Predictor):
         self.validate()
         if self.held_out is not None:
             raise ValueError("held_out needs all examples at once: use dev, or fit")
-        self.__dict__.pop("weights_", None)
-        dataset = stored(self, self.make_task(), source, Path(store))
-        examples = self._with_dev(dataset, dev)
-        self.fingerprint_ = examples.fingerprint
-        return learning.train(self, examples, learning.most_epochs(self), progress, checkpoint)
+        with (
+            self.learning() as draft,
+            stored(draft, draft._new_task(), source, Path(store)) as dataset,
+        ):
+            examples = draft._with_dev(dataset, dev)
+            draft.fingerprint_ = examples.fingerprint
+            epochs = learning.most_epochs(draft)
+            learning.train(draft, examples, epochs, progress, checkpoint)
+        return self
 
     def resume(
         self,
@@ -271,9 +343,11 @@ class SearchEstimator(Predictor):
         comes to the same maximum by another way.
         """
         self.validate()
-        learning.resumable(self)
-        examples = self._examples(*self.task_.read(X, y), dev)
-        return learning.resume(self, examples, epochs, progress, checkpoint)
+        with self.learning() as draft:
+            learning.continue_with(draft)
+            examples = draft._examples(*draft.task_.read(X, y), dev)
+            learning.resume(draft, examples, epochs, progress, checkpoint)
+        return self
 
     def resume_stream(
         self,
@@ -287,10 +361,12 @@ class SearchEstimator(Predictor):
     ) -> Self:
         """Go on as ``resume`` does, with the data of ``fit_stream``."""
         self.validate()
-        learning.resumable(self)
-        dataset = stored(self, self.task_, source, Path(store))
-        examples = self._with_dev(dataset, dev)
-        return learning.resume(self, examples, epochs, progress, checkpoint)
+        with self.learning() as draft:
+            learning.continue_with(draft)
+            with stored(draft, draft.task_, source, Path(store)) as dataset:
+                examples = draft._with_dev(dataset, dev)
+                learning.resume(draft, examples, epochs, progress, checkpoint)
+        return self
 
     def partial_fit(
         self,
@@ -307,9 +383,16 @@ class SearchEstimator(Predictor):
         """
         self.validate()
         learning.check_partial(self)
+        with self.learning() as draft:
+            draft._learn_more(X, y, classes, progress)
+        return self
+
+    def _learn_more(
+        self, X: Any, y: Any, classes: Sequence[str] | None, progress: Report | None
+    ) -> None:
         fitted = hasattr(self, "weights_")
         if fitted:
-            learning.resumable(self)
+            learning.continue_with(self)
         task = self.task_ if fitted else self.make_task()
         inputs, outputs = task.read(X, y)
         with locating(inputs):
@@ -322,7 +405,7 @@ class SearchEstimator(Predictor):
         self.fingerprint_ = examples.fingerprint
         training = learning.resumable(self)
         training.converged = False
-        return learning.train(self, examples, training.epoch + 1, progress)
+        learning.train(self, examples, training.epoch + 1, progress)
 
     def encode_gold(self, inputs: Any, outputs: Any) -> Dataset:
         """Return examples as arrays to learn from."""

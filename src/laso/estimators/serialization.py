@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import os
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from laso import model_file
+from laso import model_file, training_file
+from laso.data.formats import KINDS
 from laso.engine import layout as at
 from laso.engine.layout import Array
 from laso.engine.passes import Training
-from laso.errors import BadModel
+from laso.errors import BadModel, quoted
 from laso.estimators import learning
 from laso.estimators.class_weights import BALANCED, is_class_weight
+from laso.estimators.confidence import TEMPERATURE
+from laso.params import is_whole
 from laso.tasks import REGISTRY
 from laso.tasks.base import Task
 
@@ -22,12 +27,20 @@ if TYPE_CHECKING:
     from laso.estimators.search import SearchEstimator
 
 
-def estimator_types() -> dict[str, type[SearchEstimator]]:
-    """The estimators that a file may name."""
-    from laso import estimators
+ADDED = {"shards", "mixing", "n_jobs"}
+"""Parameters that older files do not have; files have them only where they are not the default."""
 
-    names = ("SearchEstimator", "Tagger", "Chunker", "JointTagger", "CRF")
-    return {name: getattr(estimators, name) for name in names}
+
+def estimator_types() -> dict[str, str]:
+    """The estimators that a file may name, and their modules: only the named one is imported."""
+    return {
+        "SearchEstimator": "laso.estimators.search",
+        "Tagger": "laso.estimators.tagger",
+        "Chunker": "laso.estimators.chunker",
+        "JointTagger": "laso.estimators.joint",
+        "Parser": "laso.estimators.parser",
+        "CRF": "laso.estimators.crf",
+    }
 
 
 def packed_model(
@@ -42,11 +55,13 @@ def packed_model(
             raise ValueError(
                 f"training can only resume from unrounded weights, found precision={precision!r}"
             )
-        tensors |= model_file.pack_learning(learning.resumable(model))
+        tensors |= training_file.pack_learning(learning.resumable(model))
     tensors |= model_file.pack_weights(model.weights_, precision)
     bits = int(model.weights_.ints[at.BITS])
     keys = None if bits else model_file.keys_and_rows(model.weights_)[0]
     task_header, task_tensors = model.task_.pack(keys)
+    if hasattr(model.task_, "step_length_"):
+        task_header = {**task_header, "step_length": model.task_.step_length_}
     tensors |= {f"task.{name}": tensor for name, tensor in task_tensors.items()}
     header = {
         "task": model.task_.name,
@@ -74,7 +89,7 @@ def estimator_name(model: Predictor) -> str:
     """The name of the estimator that a file is loaded as: of a subclass, the one known here."""
     known = estimator_types()
     for cls in type(model).__mro__:
-        if known.get(cls.__name__) is cls:
+        if known.get(cls.__name__) == cls.__module__:
             return cls.__name__
     raise ValueError(f"found {type(model).__name__}, expected one of {', '.join(known)}")
 
@@ -83,6 +98,10 @@ def described_parameters(model: Predictor) -> dict[str, Any]:
     """The parameters as JSON; those that belong to a run and not to its model are left out."""
     given = model.get_params(deep=False)
     parameters = {name: model.unsaved.get(name, value) for name, value in given.items()}
+    defaults = model.default_parameters()
+    for name in ADDED & set(parameters):
+        if parameters[name] == defaults[name]:
+            del parameters[name]
     if "dtype" in parameters:
         parameters["dtype"] = str(model.dtype)
     return {name: model_file.parameter_to_json(value) for name, value in parameters.items()}
@@ -94,9 +113,14 @@ def from_bytes(data: bytes) -> SearchEstimator:
         return restored_model(*model_file.read_bytes(memoryview(data)), None)
 
 
-def load(path: str | os.PathLike[str], task: Task | None = None) -> SearchEstimator:
-    """The model of a file, whatever its task; a model of an own task needs ``task``."""
-    header, tensors = model_file.read_file(path)
+def load(
+    path: str | os.PathLike[str], task: Task | None = None, *, limit: float | None = None
+) -> SearchEstimator:
+    """The model of a file, whatever its task; a model of an own task needs ``task``.
+
+    ``limit`` is the largest number of bytes that it may take in memory.
+    """
+    header, tensors = model_file.read_file(path, limit=limit)
     with model_file.as_bad_model(path):
         return restored_model(header, tensors, task)
 
@@ -118,21 +142,29 @@ def restored_model(
     made = _estimator(header, task)
     made.validate()
     own = made.make_task()
+    if own.name != header["task"]:
+        raise BadModel(
+            f"found a {type(made).__name__} for the task {str(header['task'])[:60]!r}, expected "
+            f"{own.name!r}"
+        )
     prefix = "task."
     of_task = {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
     own.unpack(header["learned"], of_task)
+    if "step_length" in header["learned"]:
+        own.step_length_ = _positive(header["learned"]["step_length"], "length of a step")
     made.task_ = own
-    made.metadata_ = dict(header["metadata"])
+    made.metadata_ = check_metadata(dict(header["metadata"]))
     made.class_weight_ = header["class_weight"]
     if not is_class_weight(made.class_weight_) or made.class_weight_ == BALANCED:
         raise BadModel("found no class weights, expected a table of numbers above 0")
     n_labels = len(own.classes)
     if header["labels"] != n_labels:
-        raise BadModel(f"found {header['labels']!r} labels, expected {n_labels}")
+        raise BadModel(f"found {quoted(header['labels'])} labels, expected {n_labels}")
     made.classes_ = np.array(own.classes, dtype=object)
     bits = _number(header["bits"], 0)
     kind = np.dtype(made.dtype)
-    made.weights_ = table = model_file.unpack_weights(tensors, n_labels, kind, bits)
+    sparse = made.has_sparse_rows(own)
+    made.weights_ = table = model_file.unpack_weights(tensors, n_labels, kind, bits, sparse=sparse)
     history = header["history"]
     scores = [float(score) for score in history["scores"]]
     training = Training(
@@ -149,36 +181,63 @@ def restored_model(
     learning.report(made, training)
     made.training_ = None
     if header["training"]:
-        model_file.unpack_learning(training, tensors, n_labels, kind)
+        training_file.unpack_learning(training, tensors, n_labels, kind, sparse=sparse)
         made.training_ = training
     return made
 
 
+def check_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
+    """Return the metadata of a file if all that the library itself reads is as it writes it."""
+    _positive(metadata.get(TEMPERATURE, 1.0), "temperature")
+    roles = metadata.get("column_roles")
+    if roles is not None:
+        names = [roles["inputs"], roles["labels"]]
+        known = all(isinstance(each, list) and set(map(type, each)) <= {str} for each in names)
+        if not known or not names[0] or not is_whole(roles["width"], 1, 1 << 20):
+            raise BadModel(f"found the columns {quoted(roles)}, expected inputs, labels and width")
+    form = metadata.get("format", {})
+    texts = [form.get(name) for name in ("separator", "comment")]
+    if form.get("kind", KINDS[0]) not in KINDS or not all(
+        text is None or (isinstance(text, str) and text) for text in texts
+    ):
+        raise BadModel(f"found the format {quoted(form)}, expected one of {', '.join(KINDS)}")
+    return metadata
+
+
 def _estimator(header: model_file.Header, task: Task | None) -> SearchEstimator:
     name = header["task"]
-    cls = estimator_types().get(header["estimator"])
-    if cls is None:
-        raise BadModel(f"found a model of {str(header['estimator'])[:60]!r}")
+    module = estimator_types().get(header["estimator"])
+    if module is None:
+        raise BadModel(f"found a model of {quoted(header['estimator'])}")
+    cls = getattr(import_module(module), header["estimator"])
     if task is None and (name not in REGISTRY or "task" in header["parameters"]):
         raise BadModel(
-            f"found a model for the task {str(name)[:60]!r}, which is not built in: expected the "
+            f"found a model for the task {quoted(name)}, which is not built in: expected the "
             "task beside the file, as in load_model(path, task=MyTask()), or --task module:MyTask"
         )
     if task is not None and task.name != name:
-        raise BadModel(f"found a model for the task {str(name)[:60]!r}, expected {task.name!r}")
+        raise BadModel(f"found a model for the task {quoted(name)}, expected {task.name!r}")
     parameters = {
         key: model_file.parameter_from_json(value) for key, value in header["parameters"].items()
     }
-    if set(parameters) != set(cls.parameter_names()):
+    known = set(cls.parameter_names())
+    if not known - ADDED <= set(parameters) <= known:
         raise BadModel(f"its parameters are not those of a {cls.__name__}")
     if "task" in parameters:
         parameters["task"] = task
     elif task is not None:
         raise BadModel(f"found a model of a {cls.__name__}, which has its own task")
-    return cls(**parameters)
+    made: SearchEstimator = cls(**parameters)
+    return made
+
+
+def _positive(value: Any, name: str) -> float:
+    if type(value) not in (int, float) or not 0.0 < value < math.inf:
+        raise BadModel(f"found the {name} {quoted(value)}, expected a number above 0")
+    return float(value)
 
 
 def _number(value: Any, least: int) -> int:
     if type(value) is not int or value < least:
-        raise BadModel(f"found {str(value)[:60]!r}, expected a number from {least} up")
+        raise BadModel(f"found {quoted(value)}, expected a number from {least} up")
     return value

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from laso.data.table import locating, table_of
 from laso.engine.layout import Array, Dataset
 from laso.errors import BadData, InputError
 from laso.estimators import learning
+from laso.files import naming, new_file, remove_leftovers
 from laso.tasks.base import Task
 
 if TYPE_CHECKING:
@@ -45,19 +46,29 @@ def pieces(source: Source) -> Iterator[tuple[Any, Any]]:
         yield ([x for x, _ in some], [y for _, y in some]) if pairs else (some, None)
 
 
-def stored(model: SearchEstimator, task: Task, source: Source, folder: Path) -> Dataset:
-    """Encode examples to a folder and return the dataset, mapped into memory.
+@contextmanager
+def stored(model: SearchEstimator, task: Task, source: Source, folder: Path) -> Iterator[Dataset]:
+    """Encode examples to files of a folder and yield the dataset, mapped into memory.
 
-    Learning begins anew unless the task is the model's own, which knows the labels.
+    Learning begins anew unless the task is the model's own, which knows the labels. The files are
+    of this run alone and are removed when the block ends; what a killed run left is removed by the
+    next. Errors of the encoding name the folder.
     """
+    with ExitStack() as stack:
+        with naming(folder):
+            dataset = _stored(model, task, source, _files(folder, stack))
+        yield dataset
+
+
+def _stored(
+    model: SearchEstimator, task: Task, source: Source, files: dict[str, tuple[Path, BinaryIO]]
+) -> Dataset:
     if task is not getattr(model, "task_", None):
         task.observe(_read(task, source))
         learning.begin(model, task)
-    folder.mkdir(parents=True, exist_ok=True)
-    with _files(folder) as files:
-        written = _write(model, source, files)
-    all_lengths, outputs, most, columns, weighted = written
-    mapped = {name: _mapped(folder / name, kind) for name, kind in KINDS.items()}
+    opened = {name: file for name, (_, file) in files.items()}
+    all_lengths, outputs, most, columns, weighted = _write(model, source, opened)
+    mapped = {name: _mapped(*files[name], kind) for name, kind in KINDS.items()}
     return Dataset(
         mapped["items"].reshape(-1, columns),
         _starts(all_lengths),
@@ -70,7 +81,7 @@ def stored(model: SearchEstimator, task: Task, source: Source, folder: Path) -> 
 
 
 def _write(
-    model: SearchEstimator, source: Source, files: dict[str, Any]
+    model: SearchEstimator, source: Source, files: dict[str, BinaryIO]
 ) -> tuple[Array, Array, int, int, bool]:
     """Write encoded parts.
 
@@ -114,14 +125,21 @@ def _starts(lengths: Array) -> Array:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
-@contextmanager
-def _files(folder: Path) -> Iterator[dict[str, Any]]:
-    files = {name: (folder / name).open("wb") for name in KINDS}
-    try:
-        yield files
-    finally:
-        for file in files.values():
-            file.close()
+def _files(folder: Path, stack: ExitStack) -> dict[str, tuple[Path, BinaryIO]]:
+    """Make a file of a folder for each array, which is removed when the stack is left."""
+    folder.mkdir(parents=True, exist_ok=True)
+    remove_leftovers(folder)
+    files = {}
+    for name in KINDS:
+        path, file = new_file(folder)
+        stack.callback(_unlink, path)
+        files[name] = path, stack.enter_context(file)
+    return files
+
+
+def _unlink(path: Path) -> None:
+    with suppress(PermissionError):  # Windows keeps the name of a mapped file
+        path.unlink(missing_ok=True)
 
 
 def _read(task: Task, source: Source) -> Iterator[tuple[Any, Any]]:
@@ -144,9 +162,10 @@ def counted_after(before: int) -> Iterator[None]:
         raise error.at(sentence=before + error.sentence) from None
 
 
-def _mapped(path: Path, kind: Any) -> Array:
+def _mapped(path: Path, file: BinaryIO, kind: Any) -> Array:
     """The array of a file; what is not used need not be in memory."""
-    if not path.stat().st_size:
+    file.flush()
+    if not os.fstat(file.fileno()).st_size:
         return np.zeros(0, kind)
     # Not "r": compiled code takes arrays that may be written to; nothing ever is.
     return np.asarray(np.memmap(path, kind, mode="c"))

@@ -9,13 +9,35 @@ import numpy as np
 
 from laso.engine import layout as at
 from laso.engine.layout import Array, WeightTable
-from laso.model_file import keys_and_rows, make_table
+from laso.engine.rows import dense_rows, from_triples, is_sparse, n_labels
+from laso.model_file import keys_and_rows, make_sparse_table, make_table
 
 
 def wider(table: WeightTable, places: Sequence[int], n: int) -> WeightTable:
     """The table with n labels, of which the old ones are in these places."""
+    if is_sparse(table):
+        return _relabelled(table, places, n)
     arrays = {"v": table.v, "u": table.u, "precisions": table.precisions}
     return table._replace(**{name: moved(array, places, n) for name, array in arrays.items()})
+
+
+def _relabelled(table: WeightTable, places: Sequence[int], n: int) -> WeightTable:
+    """The same for sparse rows, whose entries name their labels."""
+    v, ints = table.v.copy(), table.ints.copy()
+    new = np.asarray(places, v.dtype)
+    v[:, at.ENTRY_LABEL] = new[v[:, at.ENTRY_LABEL].astype(np.int64)]
+    ints[at.LABELS] = n
+    return table._replace(v=v, ints=ints)
+
+
+def _made(keys: Array, v: Array, like: WeightTable) -> WeightTable:
+    """A table that only scores, with rows like those of another."""
+    bits = int(like.ints[at.BITS])
+    if not is_sparse(like):
+        return make_table(keys, v, bits=bits)
+    rows, labels = np.nonzero(v)
+    made = from_triples(rows, labels, {"v": v[rows, labels]}, len(keys))
+    return make_sparse_table(keys, made, v.shape[1], bits)
 
 
 def moved(weights: Array, places: Sequence[int], n: int) -> Array:
@@ -40,17 +62,18 @@ def with_bias(table: WeightTable, constants: list[int], amounts: Array) -> Weigh
     keys, rows = keys_and_rows(table)
     wanted = np.array(sorted({key & mask for key in constants}), np.int64)
     missing = np.setdiff1d(wanted, keys)
-    v = np.concatenate([table.v[rows], np.zeros((len(missing), table.v.shape[1]), table.v.dtype)])
+    known = dense_rows(table, rows)
+    v = np.concatenate([known, np.zeros((len(missing), known.shape[1]), known.dtype)])
     keys = np.concatenate([keys, missing])
     v[np.isin(keys, wanted)] += amounts.astype(v.dtype)
-    return make_table(keys, v, bits=bits)
+    return _made(keys, v, table)
 
 
 def mean(tables: Sequence[WeightTable]) -> WeightTable:
     """A table that only scores, with the mean of weights; what a table does not have is zero."""
     stored = [keys_and_rows(table) for table in tables]
     keys: Array = reduce(np.union1d, [keys.view(np.uint64) for keys, _ in stored])
-    v = np.zeros((len(keys), tables[0].v.shape[1]), tables[0].v.dtype)
+    v = np.zeros((len(keys), n_labels(tables[0])), tables[0].v.dtype)
     for table, (own, rows) in zip(tables, stored, strict=True):
-        v[np.searchsorted(keys, own.view(np.uint64))] += table.v[rows] / len(tables)
-    return make_table(keys.view(np.int64), v, bits=int(tables[0].ints[at.BITS]))
+        v[np.searchsorted(keys, own.view(np.uint64))] += dense_rows(table, rows) / len(tables)
+    return _made(keys.view(np.int64), v, tables[0])

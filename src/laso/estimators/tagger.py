@@ -9,6 +9,8 @@ from typing import Any, Unpack
 import numpy as np
 
 from laso.engine.machine import all_of
+from laso.engine.rows import dense_rows
+from laso.estimators.publishing import consistent
 from laso.estimators.search import CommonParameters, SearchEstimator
 from laso.features.templates import LABEL, Template
 from laso.model_file import keys_and_rows
@@ -37,7 +39,8 @@ class Tagger(SearchEstimator):
         The largest number of passes over the data.
     **search
         The other parameters of ``SearchEstimator``: queue, update, strategy, seed, held_out,
-        patience, average, class_weight, hash_bits, threads, dtype.
+        patience, average, class_weight, hash_bits, threads, dtype, shards, mixing,
+        n_jobs.
 
     Examples
     --------
@@ -75,6 +78,7 @@ class Tagger(SearchEstimator):
             start_features=self.start_features,
         )
 
+    @consistent
     def predict_marginals(self, X: Any, *, least: float = 0.0) -> list[list[dict[str, float]]]:
         """Return the probability of each label of each token, with ``queue=exact()``.
 
@@ -83,14 +87,18 @@ class Tagger(SearchEstimator):
         less probable than ``least`` are left out.
         """
         engine, dataset = self.exactly("predict_marginals", X)
-        found = engine.label_probabilities(
-            dataset, all_of(dataset), self.weights_, threads=self.threads_for(dataset)
-        )
-        labels = self.task_.classes
-        tokens = [
-            {label: p for label, p in zip(labels, row, strict=True) if p >= least}
-            for row in found.tolist()
-        ]
+        if len(dataset.starts) == 2:
+            found = self.single_decoder(dataset).label_probabilities(dataset)
+        else:
+            found = engine.label_probabilities(
+                dataset, all_of(dataset), self.weights_, threads=self.threads_for(dataset)
+            )
+        labels, rows = self.task_.classes, found.tolist()
+        if least > 0:
+            pairs = [zip(labels, row, strict=True) for row in rows]
+            tokens = [{label: p for label, p in each if p >= least} for each in pairs]
+        else:
+            tokens = [dict(zip(labels, row, strict=True)) for row in rows]
         return [tokens[a:b] for a, b in pairwise(dataset.starts.tolist())]
 
     def predict_marginals_single(self, x: Any) -> list[dict[str, float]]:
@@ -103,6 +111,7 @@ class Tagger(SearchEstimator):
         return list(dict.fromkeys(name for name, _ in self.state_features_))
 
     @property
+    @consistent
     def state_features_(self) -> dict[tuple[str, str], float]:
         """The weights of (feature, label), for features that do not look at labels."""
         attributes = self.task_.encoder_.attributes
@@ -113,6 +122,7 @@ class Tagger(SearchEstimator):
         }
 
     @property
+    @consistent
     def transition_features_(self) -> dict[tuple[str, str], float]:
         """The weights of (label, label after it)."""
         before = self.task_.transition_keys()
@@ -128,6 +138,6 @@ class Tagger(SearchEstimator):
         names = self.task_.feature_names(keys)
         for key, row in zip(keys.tolist(), rows.tolist(), strict=True):
             if key in names:
-                for label in np.flatnonzero(self.weights_.v[row]).tolist():
-                    weight = float(self.weights_.v[row, label])
-                    yield key, names[key], self.task_.classes[label], weight
+                weights = dense_rows(self.weights_, row)
+                for label in np.flatnonzero(weights).tolist():
+                    yield key, names[key], self.task_.classes[label], float(weights[label])

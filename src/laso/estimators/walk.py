@@ -13,6 +13,7 @@ from laso.engine.options import is_exact
 from laso.engine.origins import numbers_of, recorded
 from laso.engine.problem import CompiledProblem
 from laso.engine.reference import Operator, Reference, State, exact_queue
+from laso.engine.rows import dense_rows, n_labels
 from laso.model_file import keys_and_rows
 from laso.queues import MakeQueue
 
@@ -29,9 +30,9 @@ class Walk(Reference):
     def __init__(self, model: Predictor, dataset: Dataset) -> None:
         table = model.weights_
         problem, self.origins = recorded(model.task_.problem_for(dataset))
-        super().__init__(problem, table.v.shape[1])
+        super().__init__(problem, n_labels(table))
         self.model, self.task = model, model.task_
-        self.reference = Reference(problem, table.v.shape[1])
+        self.reference = Reference(problem, n_labels(table))
         self.mask = (1 << int(table.ints[at.BITS])) - 1 if table.ints[at.BITS] else -1
         keys, rows = keys_and_rows(table)
         self._rows = dict(zip(keys.tolist(), rows.tolist(), strict=True))
@@ -56,7 +57,7 @@ class Walk(Reference):
     def weight(self, key: int, label: int) -> float:
         """The weight of a feature for a label."""
         row = self._rows.get(key & self.mask)
-        return 0.0 if row is None else float(self.model.weights_.v[row, label])
+        return 0.0 if row is None else float(dense_rows(self.model.weights_, row)[label])
 
     def step_score(self, x: Input, state: State, operator: Operator) -> float:
         """What a step adds to the score."""
@@ -81,7 +82,7 @@ class Walk(Reference):
         for (key, _), value in found.items():
             row = self._rows.get(key & self.mask)
             if row is not None:
-                scores += value * self.model.weights_.v[row]
+                scores += value * dense_rows(self.model.weights_, row)
         return scores
 
     def feature_name(self, key: int, items: Array) -> str:

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from laso.data import Sentence, find_corpus, load_bundled, read, read_columns, write_columns
 
+CONLLU = {"ud_ewt": (3, 4, 5), "ud_ewt_trees": (3, 4, 6, 7)}
+"""Columns beside the words: UPOS, XPOS and features; or UPOS, XPOS, heads and labels of arcs."""
 QUICK = (150, 40)  # numbers of training and test sentences of a quick run
 
 
@@ -18,20 +20,21 @@ class Files(NamedTuple):
 
 
 def load(name: str) -> tuple[list[Sentence], list[Sentence]]:
-    """Return training and test sentences of ``conll2000``, ``ud_ewt`` or ``bundled``."""
+    """Return training and test sentences of ``conll2000``, ``bundled`` or one of CONLLU."""
     if name == "bundled":
         return load_bundled()
-    folder = find_corpus(name)
-    if name == "ud_ewt":
+    if name in CONLLU:
+        folder = find_corpus("ud_ewt")
         train, test = (folder / f"en_ewt-ud-{part}.conllu" for part in ("train", "test"))
-        return read_conllu(train), read_conllu(test)
+        return read_conllu(train, CONLLU[name]), read_conllu(test, CONLLU[name])
+    folder = find_corpus(name)
     return read_columns(folder / "train.txt"), read_columns(folder / "test.txt")
 
 
-def read_conllu(path: Path) -> list[Sentence]:
-    """Return words, UPOS, XPOS and features of a CoNLL-U file."""
+def read_conllu(path: Path, columns: tuple[int, ...] = CONLLU["ud_ewt"]) -> list[Sentence]:
+    """Return words and other columns of a CoNLL-U file."""
     return [
-        [(row[1].replace(" ", "_"), row[3], row[4], row[5]) for row in block.tokens]
+        [(row[1].replace(" ", "_"), *(row[i] for i in columns)) for row in block.tokens]
         for block in read(path, format="conllu")
         if block.tokens
     ]

@@ -9,7 +9,6 @@ import platform
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
@@ -18,6 +17,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import laso
+from laso.files import write_text
+from laso.locks import own_lock
 
 Row: TypeAlias = dict[str, Any]
 Settings: TypeAlias = dict[str, Any]
@@ -48,7 +49,7 @@ class Processes:
         self._environment = {**os.environ, **(environment or {})}
         self._running: set[subprocess.Popen[str]] = set()
         self._stopped = False
-        self._lock = threading.Lock()
+        self._lock = own_lock()
 
     def run(self, module: str, job: Row) -> Row:
         """Return the result of ``python -m module JOB.json RESULT.json``."""
@@ -102,9 +103,7 @@ def load(path: Path) -> Any:
 def save(path: Path, value: Any) -> None:
     """Write a JSON file atomically: an interruption leaves the old file or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_suffix(".new")
-    new.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    new.replace(path)
+    write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
 
 def versions(packages: Iterable[str], excluded: tuple[str, ...] = ()) -> dict[str, str]:

@@ -17,6 +17,7 @@ matplotlib.use("Agg")
 from matplotlib import pyplot
 from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLocator
 
+from laso import files
 from laso.experiments.labels import Point, label_points
 from laso.experiments.measure import Row
 from laso.experiments.report import Sample, groups, sample, title
@@ -59,7 +60,9 @@ def times(results: list[Row], path: Path) -> Path:
                 axis.errorbar(*at, yerr=f.spread, color=colour, capsize=3)
             points.append(Point(*at, name, colour, f.spread or 0.0))
     axis.set_title("Test F and training time (best: top left; bars: standard deviation over seeds)")
-    axis.set(xscale="log", xlabel="seconds from file to trained model (log scale)", ylabel="F")
+    axis.set(
+        xscale="log", xlabel="seconds of CPU from file to trained model (log scale)", ylabel="F"
+    )
     axis.margins(x=0.12, y=0.1)
     axis.grid(alpha=0.25)
     log_ticks(axis.xaxis)
@@ -70,7 +73,7 @@ def times(results: list[Row], path: Path) -> Path:
 
 def _means(rows: list[Row]) -> Iterable[tuple[str, Sample, Sample]]:
     for name in dict.fromkeys(row["row"] for row in rows):
-        seconds, f = sample(rows, name, "train_s"), sample(rows, name, "f")
+        seconds, f = sample(rows, name, "cpu_s"), sample(rows, name, "f")
         assert seconds is not None
         assert f is not None
         yield name, seconds, f
@@ -166,6 +169,6 @@ def plain(number: float) -> str:
 
 def save_figure(figure: Any, path: Path) -> Path:
     """Save a figure without the date, close it and return the path."""
-    figure.savefig(path, metadata={"Date": None})
+    files.save_figure(figure, path, metadata={"Date": None})
     pyplot.close(figure)
     return path

@@ -11,8 +11,10 @@ from pathlib import Path
 
 from laso.experiments.measure import Row, format_settings, table
 from laso.experiments.runner import resource_names
+from laso.files import write_text
 
 SHOWN, NOT_SHOWN, NOT_MEASURED = "shown", "not shown", "not measured"
+FEWEST = 3  # seeds of a score that can be published without a mark
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,28 @@ def sample(results: Iterable[Row], row: str, measure: str) -> Sample | None:
     """Return a measure of a row over its seeds; None if it was not measured."""
     values = tuple(float(one[measure]) for one in results if one["row"] == row)
     return Sample(values) if values else None
+
+
+def seed_count(results: Iterable[Row], row: str) -> str:
+    """Return the number of seeds of a row as text, with a mark if they are too few."""
+    return count_text(len({one["seed"] for one in results if one["row"] == row}))
+
+
+def count_text(n: int) -> str:
+    """Return a number of runs as text, with a mark if they are too few to tell a mean."""
+    return str(n) if n >= FEWEST else f"**{n}**"
+
+
+def preliminary(results: list[Row]) -> str:
+    """Return a warning about rows with too few seeds; empty if there are none."""
+    rows = dict.fromkeys(one["row"] for one in results)
+    few = [row for row in rows if seed_count(results, row).startswith("*")]
+    if not few:
+        return ""
+    return (
+        f"**Fewer than {FEWEST} seeds, so that the scores are preliminary:** {', '.join(few)}. "
+        "Another seed may change them by more than they differ from others."
+    )
 
 
 def sample_texts(results: list[Row], row: str, measures: Iterable[str]) -> list[str]:
@@ -150,12 +174,16 @@ def claims(claims: Sequence[Claim], results: list[Row]) -> str:
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of a report: the experiment's name, the heading, the planned rows and notes."""
+    """The plan of a report: the experiment's name, the heading, the planned rows and notes.
+
+    ``by_seed`` tells whether its scores are means over seeds, of which there may be too few.
+    """
 
     name: str
     heading: str
     rows: Iterable[str]
     notes: str
+    by_seed: bool = True
 
 
 def unmeasured(plan: Plan, results: list[Row]) -> str:
@@ -204,6 +232,7 @@ def document(
     for group, rows in groups(results).items():
         judgement = claims(statements, rows)
         parts += [f"## {title(group)}", section(rows), unmeasured(plan, rows)]
+        parts.append(preliminary(rows) if plan.by_seed else "")
         parts += [f"### {whose}", judgement] if judgement else []
     return "\n\n".join(filter(None, parts)) + "\n"
 
@@ -292,5 +321,5 @@ def _curve(entry: Row) -> list[str]:
 def write_report(path: Path, text: str, plots: Sequence[Path] = ()) -> list[Path]:
     """Write a report followed by its plots; return the paths of all files."""
     shown = "".join(f"\n![{plot.stem}]({plot.name})\n" for plot in plots)
-    path.write_text(text + shown, encoding="utf-8")
+    write_text(path, text + shown)
     return [path, *plots]

@@ -7,7 +7,6 @@ available, so that an interrupted run can be continued.
 from __future__ import annotations
 
 import statistics
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -31,6 +30,7 @@ from laso.experiments.measure import (
     save,
     versions,
 )
+from laso.locks import own_lock
 
 WORKER = "laso.experiments.worker"
 PACKAGES = ("laso", "numba", "numpy")
@@ -199,8 +199,8 @@ class Lab:
         self.failures: list[str] = []
         self._work, self._watcher = work, watcher
         self._processes = Processes(work)
-        self._lock = threading.RLock()
-        self._warming = threading.Lock()
+        self._lock = own_lock()
+        self._warming = own_lock()
         self._warm: set[str] = set()
         self._pace = Pace(jobs)
 

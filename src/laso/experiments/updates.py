@@ -14,6 +14,7 @@ from laso.experiments.report import (
     choices,
     document,
     sample_texts,
+    seed_count,
     write_report,
 )
 from laso.experiments.runner import Config, Experiment
@@ -40,13 +41,14 @@ CLAIMS = (
 def section(results: list[Row]) -> str:
     """Return a table of our scores beside the paper's F."""
     lines = []
-    measures = (*SCORES, "epochs", "train_s")
+    measures = (*SCORES, "epochs", "cpu_s")
     for row in ROWS:
         texts = sample_texts(results, row, measures)
         theirs = f"{PAPER[row]:.1f}" if row in PAPER else "-"
         if texts:
-            lines.append([row, *texts, theirs])
-    head = ["strategy", "tag", "chunk", "joint", "F", "epochs", "train s", "paper's F"]
+            lines.append([row, seed_count(results, row), *texts, theirs])
+    head = ["strategy", "seeds", "tag", "chunk", "joint", "F", "epochs", "training, CPU s"]
+    head.append("paper's F")
     return table(head, lines, left=1)
 
 

@@ -22,7 +22,7 @@ from laso.errors import LasoError
 from laso.experiments.measure import Row, Settings, peak_mb
 
 UPDATES = ("perceptron", "alma", "passive_aggressive", "adagrad", "sgd", "lbfgs")
-STRATEGIES = ("restart", "early", "max_violation", "standard")
+STRATEGIES = ("restart", "early", "delayed", "max_violation", "standard")
 NUMERATORS = {"sqrt(8)/alpha": math.sqrt(8.0), "1/alpha": 1.0}
 WEIGHTINGS = ("uniform", "loss_proportional", "worst")
 

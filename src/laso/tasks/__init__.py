@@ -18,6 +18,7 @@ REGISTRY = {
     "tagging": "laso.tasks.tagging:TaggingTask",
     "chunking": "laso.tasks.chunking:ChunkingTask",
     "joint": "laso.tasks.joint:JointTask",
+    "parsing": "laso.tasks.parsing:ParsingTask",
 }
 """The built-in tasks, by their names in model files."""
 

@@ -21,12 +21,15 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from laso.data import read_columns
-from laso.engine.layout import Array
+from laso.engine.layout import Array, Dataset
 from laso.engine.problem import CompiledProblem
 from laso.queues import MakeQueue, beam
 from laso.tasks.batches import BatchTask, Operator
 from laso.training import Rule
-from laso.updates import perceptron
+from laso.updates import perceptron, worst
+
+Decision = tuple[str, int, int]
+"""A part of an output: its name, its first item, and the item after its last."""
 
 
 class Step(NamedTuple):
@@ -51,11 +54,15 @@ class Task(BatchTask):
     labels : sequence of str, or None
         The names of the labels of operators, by their numbers. None: the strings that ``gold``
         returns for the training data, sorted.
+    step_length_ : float
+        The mean squared length of the features of gold steps, which an estimator measures in a
+        sample of the training data if the update is the task's default.
     """
 
     name: ClassVar[str] = ""
     problem: type[CompiledProblem]
     labels: Sequence[str] | None = None
+    step_length_: float
 
     # ------------------------------------------------------------------ required
 
@@ -99,6 +106,44 @@ class Task(BatchTask):
         """
         name = self.classes[label]
         return Step(f"{name} {group}" if group else name)
+
+    def path_decisions(self, steps: Sequence[Operator]) -> list[Decision | None]:
+        """Return what each step of a path decides: (name, first item, end), or None for nothing.
+
+        Confidences add up the paths that decide the same. By default a step is about the items that
+        follow those of the steps before.
+        """
+        decided: list[Decision | None] = []
+        first = 0
+        for group, label in steps:
+            name, length = self.describe(group, label)
+            decided.append((name, first, first + length))
+            first += length
+        return decided
+
+    def step_items(
+        self, state: Sequence[int], operator: Operator, position: int
+    ) -> tuple[Sequence[Any], int, int]:
+        """Return the names under which a step may be banned, the first item it is about, the end.
+
+        ``position`` is the number of items that the steps before have covered.
+        """
+        name, length = self.describe(*operator)
+        return [name], position, position + length
+
+    def known_gold(self, inputs: Any, known: Any) -> Dataset | None:
+        """Return one input with an output of which only ``known`` is known, to learn from.
+
+        ``predict_forced`` then takes steps that are good for it. None: it compares the names of
+        steps.
+        """
+        return None
+
+    def evaluation(self, gold: Sequence[Any], predicted: Sequence[Any]) -> Any:
+        """Return the evaluation that the command line writes; it has score, as_json and str."""
+        from laso.evaluation import evaluated
+
+        return evaluated(gold, predicted)
 
     def describe_feature(self, numbers: Sequence[int], items: Array) -> str | None:
         """Return the name of the feature whose key ``mix`` hashed from these numbers, in order.
@@ -147,8 +192,12 @@ class Task(BatchTask):
         return beam(5)
 
     def default_update(self) -> Rule:
-        """Return the default update rule."""
-        return perceptron()
+        """Return the default update rule: the perceptron against the best wrong node.
+
+        Its margin is the squared length of a step's features, which is their number if all are 1.
+        A perceptron's update changes the score of a step by about as much.
+        """
+        return perceptron(weighting=worst, margin=getattr(self, "step_length_", 1.0))
 
     def bias_keys(self) -> Sequence[int]:
         """Return feature keys of which every step has exactly one, for ``biased``."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from copy import copy
+from copy import copy, deepcopy
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -193,8 +193,15 @@ class BatchTask:
             self.vocabulary_.columns.append({value: n for n, value in enumerate(values)})
         self.restore(header["state"])
 
+    def keep_resources(self, old: BatchTask) -> None:
+        """Use what an older task of the same estimator has instead of reading files again."""
+
     def add_names(self, other: BatchTask) -> None:
         """Take over the names of features that another task of the same data knows."""
+
+    def copied(self) -> Self:
+        """Return a copy that may learn more while this one predicts in other threads."""
+        return deepcopy(self)
 
     def new(self) -> Self:
         """Return a copy that has learned nothing: without the attributes that end in ``_``."""

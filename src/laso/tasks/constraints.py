@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from laso.data.table import position
 from laso.engine.layout import Array
 from laso.errors import BadData
+from laso.evaluation import are_chunks
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,13 @@ class Constraints:
                 break
             rows.append(row)
         return np.array(rows)
+
+    def allows(self, labels: Sequence[str], before: str | None, label: str | None) -> bool:
+        """Return whether a label may follow another; None stands for both ends."""
+        if label is None:
+            return before is None or bool(self.end[labels.index(before)])
+        row = 0 if before is None else labels.index(before) + 1
+        return bool(self.follow[row, labels.index(label)])
 
     def allows_length(self, length: int) -> bool:
         """Return whether a sentence of this length has a valid label sequence."""
@@ -110,6 +119,31 @@ def constraints(
     if isinstance(given, str):
         return (bio if given == "BIO" else iobes)(labels)
     return table(labels, given)
+
+
+def scheme_of(sequences: Iterable[Sequence[str | None]]) -> str | None:
+    """Return "BIO" or "IOBES" if all label sequences keep to that scheme; None if they do not.
+
+    Labels that are not known, and labels that mark no chunks, keep to none. Sentences of any length
+    must have a valid label sequence.
+    """
+    pairs: set[tuple[str | None, str | None]] = set()
+    labels: set[str | None] = set()
+    for sequence in sequences:
+        if len(sequence):
+            labels.update(sequence)
+            pairs.update(pairwise((None, *sequence, None)))
+    names = [label for label in labels if label is not None]
+    if len(names) < len(labels) or not are_chunks(names):
+        return None
+    for name, rules_for in (("BIO", bio), ("IOBES", iobes)):
+        try:
+            rules = rules_for(names)
+        except ValueError:
+            continue
+        if rules.allows_length(1) and all(rules.allows(names, *pair) for pair in pairs):
+            return name
+    return None
 
 
 def check_labels(rules: Constraints, labels: Sequence[str], gold: Array, starts: Array) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import product
 
 import numpy as np
@@ -19,6 +18,7 @@ from laso.features.encoder import ColumnEncoder
 from laso.features.inputs import mix_arrays
 from laso.features.templates import LENGTH, Atom, Template
 from laso.features.windows import AFTER, BEFORE
+from laso.locks import cached_property
 
 MOST = 2_000_000  # the largest number of combinations to hash for one template
 GRAMS = {"any": 1, "each": 1, "pair": 2, "triple": 3}  # the number of words of these places

@@ -6,15 +6,17 @@ import re
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy, deepcopy
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from laso.data.table import Column, Columns, Data, Factor, Features
 from laso.engine.hashing import mix
 from laso.engine.layout import Array, Dataset
-from laso.errors import BadData, BadModel
+from laso.errors import BadData, BadModel, listed, quoted
+from laso.features.base import WordLists
 from laso.features.encoder import (
     ColumnEncoder,
     distinct_labels,
@@ -22,14 +24,13 @@ from laso.features.encoder import (
     unpack_strings,
 )
 from laso.features.inputs import read_input, read_labels, string_keys
+from laso.features.lists import read_word_list
 from laso.features.templates import BIAS, LABEL, Template, parse_templates
 from laso.tasks.base import Task
 from laso.tasks.batches import BatchTask
 from laso.tasks.feature_names import Namer
-from laso.updates import perceptron, worst
 
 USUAL_NAMES = ("w", "pos")
-WITH_MARGIN = perceptron(weighting=worst, margin=1.0)  # the default update of several tasks
 
 
 class SequenceTask(Task):
@@ -41,6 +42,7 @@ class SequenceTask(Task):
 
     encoder_: ColumnEncoder
     state_: dict[str, Any]
+    lists: WordLists | None = None  # of a model file, which alone are used then; None: read files
 
     def __init__(self, *, columns: Sequence[str] | None) -> None:
         self.columns = columns
@@ -50,6 +52,10 @@ class SequenceTask(Task):
     @abstractmethod
     def templates(self, names: tuple[str, ...]) -> str | Sequence[str | Template]:
         """Return the feature templates for columns of these names."""
+
+    def parse(self, templates: str | Iterable[str | Template]) -> tuple[Template, ...]:
+        """Parse the feature templates of the task."""
+        return parse_templates(templates)
 
     @abstractmethod
     def make_encoder(
@@ -85,7 +91,7 @@ class SequenceTask(Task):
 
     def read(self, X: Any, y: Any) -> tuple[Data, Any]:
         """Return sentences and labels; without ``y`` the labels are the last column."""
-        data = self.read_data(X)
+        data = self.read_data(X, named=True)
         if not data.lengths.sum():
             raise BadData("found no token to learn from, expected at least one")
         if y is not None:
@@ -96,16 +102,17 @@ class SequenceTask(Task):
 
     def read_inputs(self, X: Any) -> Data:
         """Return sentences without their column of labels, if they have one."""
-        return self._unlabelled(self.read_data(X))
+        return self._unlabelled(self.read_data(X, named=False))
 
-    def read_data(self, X: Any) -> Data:
-        """Return what the user passed as columns or feature lists."""
-        return read_input(X)
+    def read_data(self, X: Any, *, named: bool) -> Data:
+        """Return what the user passed as columns or feature lists, with their names if asked."""
+        return read_input(X, named=named)
 
     def _unlabelled(self, data: Data) -> Data:
         encoder = getattr(self, "encoder_", None)
         if (
             encoder is not None
+            and encoder.names  # else tokens have features, and no column can be that of labels
             and isinstance(data, Columns)
             and len(data.columns) == len(encoder.names) + self.n_layers
         ):
@@ -152,9 +159,23 @@ class SequenceTask(Task):
         names = self.column_names(len(data.columns) if isinstance(data, Columns) else 0)
         width = data.width if isinstance(data, Features) else -1
         self.state_ = state
-        self.encoder_ = self.make_encoder(
-            parse_templates(self.templates(names)), names, labels, width
-        )
+        self.encoder_ = self.make_encoder(self.parse(self.templates(names)), names, labels, width)
+        self._fill_lists(self.encoder_)
+
+    def _fill_lists(self, encoder: ColumnEncoder) -> None:
+        """Give the encoder its word lists: those of a model file, or those of the files named."""
+        for path in encoder.list_paths:
+            if self.lists is not None and path not in self.lists:
+                raise BadModel(
+                    f"found the word list {quoted(path)}, expected its words in the model file, "
+                    "which names no other files to read: train the model again"
+                )
+            words = read_word_list(path) if self.lists is None else self.lists[path]
+            encoder.words[path] = words
+
+    def keep_resources(self, old: BatchTask) -> None:
+        """Use the word lists of an older task only, if they came from a model file."""
+        self.lists = old.lists if isinstance(old, SequenceTask) else None
 
     def _extend(self, old: ColumnEncoder, new: Sequence[str], state: dict[str, Any]) -> None:
         before, self.state_ = self.state_, state
@@ -162,7 +183,7 @@ class SequenceTask(Task):
         if not self.keeps_weights(old, encoder):
             self.state_ = before
             raise BadData(
-                f"found the labels {', '.join(new)}, which training has not seen; expected none, "
+                f"found the labels {listed(new)}, which training has not seen; expected none, "
                 "for the order of the labels would change"
             )
         encoder.copy_vocabulary_from(old)
@@ -178,9 +199,11 @@ class SequenceTask(Task):
         for name in names:
             usual = re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII)
             if not (usual or name == str(names.index(name))) or name in (LABEL, BIAS):
-                raise ValueError(f"found the column name {name!r}, expected letters, digits and _")
+                raise ValueError(
+                    f"found the column name {quoted(name)}, expected letters, digits and _"
+                )
         if len(set(names)) < n:
-            raise ValueError(f"columns has a name twice: {', '.join(names)}")
+            raise ValueError(f"columns has a name twice: {listed(names)}")
         return names
 
     @property
@@ -263,6 +286,13 @@ class SequenceTask(Task):
 
     # ------------------------------------------------------------------ files
 
+    def copied(self) -> Self:
+        """Return a copy that may learn more while this one predicts in other threads."""
+        made = copy(self)
+        made.__dict__.pop("namer_", None)
+        made.encoder_, made.state_ = self.encoder_.copied(), deepcopy(self.state_)
+        return made
+
     def state(self) -> dict[str, Any]:
         """Return the state that the encoder needs beside the labels."""
         return dict(self.state_)
@@ -277,6 +307,8 @@ class SequenceTask(Task):
         if encoder.attributes and keys is not None:
             known = [encoder.attributes[key] for key in keys.tolist() if key in encoder.attributes]
             tensors["attributes"] = pack_strings(known)
+        for i, words in enumerate(encoder.words.values()):
+            tensors[f"list.{i}"] = pack_strings(sorted(words))
         header = {
             "labels": list(encoder.labels),
             "columns": list(encoder.names),
@@ -285,18 +317,25 @@ class SequenceTask(Task):
             "state": self.state(),
             "base features": [view.checksum() for view in encoder.views.values()],
         }
+        if encoder.words:
+            header["lists"] = list(encoder.words)
         return header, tensors
 
     def unpack(self, header: dict[str, Any], tensors: dict[str, Array]) -> None:
         """Restore what ``pack`` returned."""
         labels, names = check_strings(header["labels"]), check_strings(header["columns"])
-        templates = parse_templates(check_strings(header["templates"]))
+        templates = self.parse(check_strings(header["templates"]))
         self.state_ = dict(header["state"])
         self.restore(self.state_)
         width = header["width"]
         if type(width) is not int or width < -1:
-            raise BadModel(f"found the width {width!r}")
+            raise BadModel(f"found the width {quoted(width)}")
+        lists = check_strings(header.get("lists", []))
+        self.lists = {
+            path: frozenset(unpack_strings(tensors[f"list.{i}"])) for i, path in enumerate(lists)
+        }
         encoder = self.make_encoder(templates, tuple(names), tuple(labels), width)
+        self._fill_lists(encoder)
         for column in encoder.vocabularies:
             values = unpack_strings(tensors[f"values.{column}"])
             encoder.learn_values(column, values)
@@ -315,7 +354,7 @@ class SequenceTask(Task):
 def check_strings(value: Any) -> list[str]:
     """Return the value if it is a list of distinct strings, else raise BadModel."""
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        raise BadModel(f"found {str(value)[:60]!r}, expected a list of strings")
+        raise BadModel(f"found {quoted(value)}, expected a list of strings")
     if len(set(value)) < len(value):
         raise BadModel("found a name twice")
     return value
@@ -332,8 +371,8 @@ def resolve_features(
         return sets[features](*names, resources)
     if resources:
         raise ValueError(
-            f"resources={resources!r} are for the features {' and '.join(sets)} only, "
-            f"found features={features!r}"
+            f"resources={quoted(resources)} are for the features {' and '.join(sets)} only, "
+            f"found features={quoted(features)}"
         )
     return features
 

@@ -34,7 +34,8 @@ class Vocabulary:
         for i, row in enumerate(tuples):
             if len(row) != len(self.columns):
                 raise BadData(
-                    f"found {len(row)} columns, expected {len(self.columns)}",
+                    f"found {len(row)} columns, expected {len(self.columns)}, as the model was "
+                    "trained on",
                     sentence=example + 1,
                     token=i + 1,
                 )
@@ -47,12 +48,19 @@ class Vocabulary:
 
     @staticmethod
     def _one(known: dict[str, int], value: Any, grow: bool, example: int, i: int) -> int:
-        if isinstance(value, str):
-            return known.setdefault(value, len(known)) if grow else known.get(value, UNKNOWN)
-        if isinstance(value, (int, np.integer)) and -(1 << 31) <= value < 1 << 31:
+        if isinstance(value, str) and grow:
+            return known.setdefault(value, len(known))
+        if isinstance(value, str) and known:
+            return known.get(value, UNKNOWN)
+        whole = isinstance(value, (int, np.integer)) and -(1 << 31) <= value < 1 << 31
+        if whole and (grow or not known):
             return int(value)
+        expected = "a string or an integer of 32 bits"
+        if not grow:
+            kind = "a string" if known else "an integer of 32 bits"
+            expected = f"{kind}, as the model was trained on"
         raise BadData(
-            f"found {quoted(value)}, expected a string or an integer of 32 bits",
+            f"found {quoted(value)}, expected {expected}",
             sentence=example + 1,
             token=i + 1,
         )

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 
 from laso.data.table import Data
 from laso.engine.layout import Array, Dataset
-from laso.errors import BadTemplate
+from laso.errors import BadTemplate, listed, quoted
 from laso.features.encoder import ColumnEncoder, require_columns, sentence_starts
 from laso.features.inputs import mix_arrays, string_keys
 from laso.features.schemes import OUTSIDE
-from laso.features.templates import ENDS, LABEL, LENGTH, Atom, Template
+from laso.features.templates import ENDS, LABEL, LENGTH, Atom, Template, shown
+from laso.locks import cached_property
 from laso.tasks.chunking import problem as chunking
 from laso.tasks.chunking.problem import Programs, make_spec, sequence_sums
 
@@ -39,14 +39,14 @@ def kind_of(template: Template) -> int:
     grams = places & set(_GRAMS)
     if grams and len(places) > 1:
         raise BadTemplate(
-            f"template {str(template)!r}: found {', '.join(sorted(map(str, template.atoms)))}, "
+            f"template {shown(template)}: found {listed(sorted(map(str, template.atoms)))}, "
             f"expected nothing beside {grams.pop()} but its like"
         )
     for atom in template.atoms:
         if not atom.place and (atom.column, atom.offset) != (LABEL, -1):
             raise BadTemplate(
-                f"template {str(template)!r}: found {str(atom)!r}, expected a place in the chunk, "
-                f"such as first or each, or {LABEL}[-1]"
+                f"template {shown(template)}: found {quoted(str(atom))}, expected a place in the "
+                f"chunk, such as first or each, or {LABEL}[-1]"
             )
     if grams:
         return _GRAMS[grams.pop()]

@@ -13,7 +13,7 @@ from laso.engine.hashing import mix
 from laso.engine.layout import Array
 from laso.errors import BadData, BadModel, listed, quoted
 from laso.evaluation import main_score
-from laso.features.encoder import ColumnEncoder
+from laso.features.encoder import ColumnEncoder, check_hashable
 from laso.features.inputs import string_keys
 from laso.features.schemes import (
     MAYBE,
@@ -33,10 +33,10 @@ from laso.tasks.batches import Ambiguity
 from laso.tasks.chunking.encoder import SegmentEncoder
 from laso.tasks.chunking.feature_sets import FEATURE_SETS
 from laso.tasks.chunking.problem import Chunking, chunk_code, partial_code
-from laso.tasks.sequences import WITH_MARGIN, SequenceTask, resolve_features, split_sentences
-from laso.training import Rule
+from laso.tasks.sequences import SequenceTask, resolve_features, split_sentences
 
 Labels = list[list[str]]
+LONGEST_CHUNK = 100_000  # words
 
 
 class Tagged(NamedTuple):
@@ -80,15 +80,15 @@ class ChunkingTask(SequenceTask):
         check_parameters(
             self,
             [
-                ("max_chunk_length", length is None or is_whole(length, 1), "None or from 1 up"),
+                (
+                    "max_chunk_length",
+                    length is None or is_whole(length, 1, LONGEST_CHUNK),
+                    f"None or from 1 to {LONGEST_CHUNK}",
+                ),
                 ("scheme", self.scheme in (None, *SCHEMES), schemes),
                 ("resources", listed, "a list of names or paths"),
             ],
         )
-
-    def default_update(self) -> Rule:
-        """Return the perceptron with a margin, against the best wrong node."""
-        return WITH_MARGIN
 
     def read(self, X: Any, y: Any) -> tuple[Data, Tagged]:
         """Return sentences and their chunks; tags may be in any scheme."""
@@ -96,6 +96,7 @@ class ChunkingTask(SequenceTask):
         if isinstance(data, Features):
             raise BadData("found tokens with features of their own, expected words or columns")
         with locating(data):
+            check_hashable(tags, data.lengths)
             if not isinstance(tags, Factor) and None in tags:
                 spans, words, scheme = read_partial_tags(tags, data.lengths)
                 return data, Tagged(spans, scheme, words)
@@ -142,13 +143,17 @@ class ChunkingTask(SequenceTask):
     ) -> ColumnEncoder:
         """Return an encoder for chunks of the lengths in ``state_``."""
         limit, scheme = self.state_["max_chunk_length"], self.state_["scheme"]
-        if not is_whole(limit, 1) or scheme not in SCHEMES:
-            raise BadModel(f"found the longest chunk {limit!r} and the scheme {scheme!r}")
+        if not is_whole(limit, 1, LONGEST_CHUNK) or scheme not in SCHEMES:
+            raise BadModel(
+                f"found the longest chunk {quoted(limit)} and the scheme {quoted(scheme)}"
+            )
         longest = self.state_["longest"]
         if not isinstance(longest, dict) or not all(
             is_whole(most, 1) and most <= limit for most in longest.values()
         ):
-            raise BadModel(f"found the longest chunks {longest!r}, expected numbers up to {limit}")
+            raise BadModel(
+                f"found the longest chunks {quoted(longest)}, expected numbers up to {limit}"
+            )
         return SegmentEncoder(templates, names, labels, limit=limit, longest=longest)
 
     def gold_numbers(self, data: Data, outputs: Tagged) -> Array:

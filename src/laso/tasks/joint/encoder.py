@@ -13,16 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import numpy as np
 
 from laso.data.table import Data, position
 from laso.engine.layout import Array, Dataset
-from laso.errors import BadData, BadTemplate
+from laso.errors import BadData, BadTemplate, quoted
 from laso.features.encoder import ColumnEncoder, require_columns, sentence_starts
 from laso.features.inputs import string_keys
-from laso.features.templates import LABEL, Atom, Template
+from laso.features.templates import LABEL, Atom, Template, shown
+from laso.locks import cached_property
 from laso.tasks.constraints import Constraints, check_labels
 from laso.tasks.joint.problem import N_FACTOR_GROUPS, JointTemplate, Layers, Pair, make_spec
 
@@ -88,8 +88,8 @@ class JointEncoder(ColumnEncoder):
         for atom in template.atoms:
             if atom.column in self.of_layer and (atom.bases or atom.offset > 0):
                 raise BadTemplate(
-                    f"template {str(template)!r}: found {str(atom)!r}, expected a layer without "
-                    "base features and an offset up to 0, for labels after are not known"
+                    f"template {shown(template)}: found {quoted(str(atom))}, expected a layer "
+                    "without base features and an offset up to 0, for labels after are not known"
                 )
 
     @cached_property

@@ -14,7 +14,7 @@ import numpy as np
 from laso.data.table import Column, Columns, Data, Features, position
 from laso.engine.hashing import mix
 from laso.engine.layout import Array
-from laso.errors import BadData, BadModel, quoted
+from laso.errors import BadData, BadModel, listed, quoted
 from laso.features.encoder import ColumnEncoder, distinct_labels, label_numbers
 from laso.features.inputs import read_input, read_labels, string_keys
 from laso.features.templates import BIAS, LABEL, LENGTH, Template
@@ -27,7 +27,6 @@ from laso.tasks.joint.encoder import BETWEEN, JointEncoder, layer_labels, row_la
 from laso.tasks.joint.feature_sets import FEATURE_SETS
 from laso.tasks.joint.problem import Joint
 from laso.tasks.sequences import (
-    WITH_MARGIN,
     SequenceTask,
     count_labels,
     joined_label,
@@ -36,11 +35,12 @@ from laso.tasks.sequences import (
     split_sentences,
 )
 from laso.tasks.tagging.task import FollowTable
-from laso.training import Rule
 
 Labels = list[list[tuple[str, ...]]]
 Pairs = Mapping[str, Mapping[str, Mapping[str, Sequence[str]]]]
 OBSERVED = "observed"
+MOST_LAYERS = 16  # more would have too many combinations of labels
+LAYERS = f"two or more names of letters, digits and _, at most {MOST_LAYERS}"
 
 
 class JointTask(SequenceTask):
@@ -74,7 +74,8 @@ class JointTask(SequenceTask):
         """Raise ValueError if a parameter is invalid."""
         layers = [] if isinstance(self.layers, str) else list(self.layers)
         named = all(isinstance(each, str) and _NAME.fullmatch(each) for each in layers)
-        distinct = len(set(layers)) == len(layers) > 1 and not set(layers) & {LABEL, BIAS, LENGTH}
+        distinct = len(set(layers)) == len(layers) and not set(layers) & {LABEL, BIAS, LENGTH}
+        some = 1 < len(layers) <= MOST_LAYERS
         rules = {} if self.constraints is None else self.constraints
         known = isinstance(rules, Mapping) and all(
             layer in layers and (rule in ("BIO", "IOBES") or isinstance(rule, Mapping))
@@ -89,7 +90,7 @@ class JointTask(SequenceTask):
         check_parameters(
             self,
             [
-                ("layers", named and distinct, "two or more names of letters, digits and _"),
+                ("layers", named and distinct and some, LAYERS),
                 ("constraints", known, "None, or for a layer 'BIO', 'IOBES' or a table"),
                 ("pairs", two, "None, 'observed', or for a layer and another a table"),
                 ("resources", not isinstance(self.resources, str), "a list of names or paths"),
@@ -99,10 +100,6 @@ class JointTask(SequenceTask):
     def default_queue(self) -> MakeQueue:
         """Return a beam of 10."""
         return beam(10)
-
-    def default_update(self) -> Rule:
-        """Return the perceptron with a margin, against the best wrong node."""
-        return WITH_MARGIN
 
     @property
     def n_layers(self) -> int:
@@ -115,8 +112,8 @@ class JointTask(SequenceTask):
         for name in names:
             if name in self.layers:
                 raise ValueError(
-                    f"found the name {name!r} for a column and for a layer, expected another: "
-                    "columns=[...] names those that are no layers"
+                    f"found the name {quoted(name)} for a column and for a layer, expected "
+                    "another: columns=[...] names those that are no layers"
                 )
         return names
 
@@ -193,7 +190,7 @@ class JointTask(SequenceTask):
         """Return an encoder; the labels of all layers are sorted into the order of a weight row."""
         of_layer = layer_labels(labels)
         if set(of_layer) != set(self.layers):
-            raise BadModel(f"found labels of {', '.join(of_layer)}, expected {self.layers}")
+            raise BadModel(f"found labels of {listed(of_layer)}, expected {listed(self.layers)}")
         within = {
             layer: constraints(of_layer[layer], given)
             for layer, given in (self.constraints or {}).items()
@@ -266,7 +263,7 @@ class JointTask(SequenceTask):
         """Return a function from an output to the labels of a layer."""
         if layer not in self.layers:
             raise ValueError(
-                f"chunks must be one of the layers {', '.join(self.layers)}, found {layer!r}"
+                f"chunks must be one of the layers {', '.join(self.layers)}, found {quoted(layer)}"
             )
         i = list(self.layers).index(str(layer))
         return lambda output: [labels[i] for labels in output]

@@ -12,6 +12,6 @@ from laso.tasks.tagging.task import TaggingTask
 class AttributeTask(TaggingTask):
     """Tagging of tokens that are feature lists in the formats of python-crfsuite."""
 
-    def read_data(self, X: Any) -> Data:
+    def read_data(self, X: Any, *, named: bool) -> Data:
         """Return feature lists; a tuple is one, too."""
-        return read_attributes(X)
+        return read_attributes(X, named=named)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from laso.data.table import Data, Features
 from laso.engine.layout import Array, Dataset
 from laso.errors import BadData
-from laso.features.encoder import MOST_FEATURES, ColumnEncoder, sentence_starts
+from laso.features.encoder import MOST_FEATURES, ColumnEncoder, first_token, sentence_starts
 from laso.features.inputs import string_keys
 from laso.features.templates import LABEL
 from laso.features.windows import INSIDE_ATOM, LABEL_ATOM, Program
+from laso.locks import cached_property
 from laso.tasks.constraints import Constraints, check_labels
 from laso.tasks.tagging.problem import make_spec
+
+NO_KEYS, NO_VALUES = np.zeros(0, np.int64), np.zeros(0, np.float32)
 
 
 @dataclass
@@ -49,21 +51,23 @@ class TaggingEncoder(ColumnEncoder):
         lengths = data.lengths
         starts = sentence_starts(lengths)
         n = int(starts[-1])
-        pool, values = np.zeros(0, np.int64), np.zeros(0, np.float32)
+        pool, values = NO_KEYS, NO_VALUES
         lists = (-1, 0)
         if isinstance(data, Features):
             items, lists = self._list_items(data)
             pool = data.keys
-            values = np.zeros(0, np.float32) if data.values is None else data.values
+            values = NO_VALUES if data.values is None else data.values
         else:
             items = self._column_items(data, n)
         sets = None
         if gold is None:
-            outputs = np.full(n, -1, np.int32)
+            outputs = np.empty(n, np.int32)
+            outputs.fill(-1)
         else:
             outputs, sets = self._outputs(gold, starts)
         self._check_lengths(lengths)
-        spec = self._spec(int(lengths.max(initial=1)), lists, sets)
+        longest = int(lengths.max(initial=1)) if len(lengths) != 1 else n
+        spec = self._spec(longest, lists, sets)
         return Dataset(items, starts, pool, values, spec, outputs, starts)
 
     def shift_pool(self, items: Array, offset: int) -> Array:
@@ -96,17 +100,22 @@ class TaggingEncoder(ColumnEncoder):
     def _list_items(self, data: Features) -> tuple[Array, tuple[int, int]]:
         if self.names:
             raise BadData(
-                f"found tokens with features of their own, expected {len(self.names)} columns"
+                f"found tokens with features of their own, expected {self.trained_on()}",
+                **first_token(data.lengths),
             )
         if data.width != self.width and len(data.counts):
             found = f"a matrix of {data.width} columns" if data.width >= 0 else "feature names"
-            expected = f"a matrix of {self.width} columns" if self.width >= 0 else "feature names"
-            raise BadData(f"found {found}, expected {expected}")
-        ends = np.cumsum(data.counts)
-        if len(ends) and ends[-1] > MOST_FEATURES:
-            raise BadData(f"found {ends[-1]} features, expected at most {MOST_FEATURES}")
-        items = np.stack([ends - data.counts, ends], axis=1).astype(np.int32)
-        return items, (0, int(data.counts.max(initial=0)))
+            expected = (
+                self.trained_on() if self.width >= 0 else f"feature names: {self.trained_on()}"
+            )
+            raise BadData(f"found {found}, expected {expected}", **first_token(data.lengths))
+        if len(data.keys) > MOST_FEATURES:
+            raise BadData(f"found {len(data.keys)} features, expected at most {MOST_FEATURES}")
+        items = np.empty((len(data.counts), 2), np.int32)
+        items[:, 1] = np.add.accumulate(data.counts)
+        items[:1, 0] = 0
+        items[1:, 0] = items[:-1, 1]
+        return items, (0, int(np.maximum.reduce(data.counts, initial=0)))
 
     def _check_lengths(self, lengths: Array) -> None:
         if self.constraints is None:

@@ -37,8 +37,9 @@ from laso.tasks.constraints import Constraints
     LISTS,  # the column with the start of a word's feature list, the next has its end; -1: none
     MOST,  # the length of the longest feature list
     COSTS,  # the offset of the class costs; 0: none
+    CHAIN,  # whether exact search may take the lattices for chains
     HEAD,
-) = range(13)
+) = range(14)
 
 
 def static_keys(x, position, out):
@@ -56,6 +57,7 @@ class Tagging(CompiledProblem):
     """Label the words of a sentence from left to right."""
 
     costs = COSTS
+    chain = CHAIN
 
     @staticmethod
     def limits(x, out):
@@ -200,6 +202,8 @@ def make_spec(
         spec[HORIZON] = len(reaching) - 1
         spec += constraints.follow.ravel().tolist() + reaching.ravel().astype(int).tolist()
     spec[ORDER] = order
+    offsets_of = [[offset for _, offset in atoms] for _, atoms in dynamic]
+    spec[CHAIN] = int(constraints is None and offsets_of in ([], [[-1]]))
     spec[SETS] = len(spec)
     if sets is not None:
         spec += sets.ravel().astype(int).tolist()

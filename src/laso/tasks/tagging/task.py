@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from laso.data.table import Column, Data, Features
+from laso.data.table import Column, Data
 from laso.engine.layout import Array, Dataset
 from laso.engine.problem import CompiledProblem
-from laso.errors import BadModel, quoted
 from laso.evaluation import main_score
 from laso.features.encoder import ColumnEncoder, label_numbers
 from laso.features.templates import Template, default_templates
@@ -20,14 +18,11 @@ from laso.params import check_parameters
 from laso.tasks.base import Step
 from laso.tasks.batches import Ambiguity
 from laso.tasks.constraints import constraints
-from laso.tasks.sequences import WITH_MARGIN, SequenceTask
+from laso.tasks.sequences import SequenceTask
 from laso.tasks.tagging.encoder import TaggingEncoder
 from laso.tasks.tagging.problem import Tagging, WeightedTagging
-from laso.training import Rule
-from laso.updates import perceptron, worst
 
 Labels = list[list[str]]
-SQUARES = "squares"  # the name of the state: the squares of features, summed, and the tokens
 FollowTable = Mapping[str | None, Sequence[str | None]]
 
 
@@ -58,32 +53,6 @@ class TaggingTask(SequenceTask):
         """Raise ValueError if a parameter is invalid."""
         known = self.constraints in (None, "BIO", "IOBES") or isinstance(self.constraints, Mapping)
         check_parameters(self, [("constraints", known, "None, 'BIO', 'IOBES' or a table")])
-
-    def default_update(self) -> Rule:
-        """Return the perceptron against the best wrong node, with a margin of one per feature.
-
-        So the margin is about as long as a step, however many features there are.
-        """
-        encoder: TaggingEncoder | None = getattr(self, "encoder_", None)
-        if encoder is None:
-            return WITH_MARGIN
-        total, tokens = self.state_.get(SQUARES, (0.0, 1))
-        return perceptron(weighting=worst, margin=len(encoder.templates) + round(total / tokens, 2))
-
-    def state_with(self, state: dict[str, Any] | None, data: Data, outputs: Any) -> dict[str, Any]:
-        """Return the squares of the features that the tokens of the first fit have themselves."""
-        if hasattr(self, "encoder_") or not isinstance(data, Features) or not len(data.counts):
-            return state or {}
-        total, tokens = (state or {}).get(SQUARES, (0.0, 0))
-        more = len(data.keys) if data.values is None else np.square(data.values, dtype=float).sum()
-        return {SQUARES: [total + float(more), tokens + len(data.counts)]}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Check the state, which is from a file."""
-        squares = state.get(SQUARES, [0.0, 1])
-        known = isinstance(squares, list) and [type(each) for each in squares] == [float, int]
-        if set(state) - {SQUARES} or not known or not 0.0 <= squares[0] < math.inf > squares[1] > 0:
-            raise BadModel(f"found the state {quoted(state)}, expected a sum and a count of tokens")
 
     def problem_for(self, dataset: Dataset) -> type[CompiledProblem]:
         """Return the problem for features with values, if there are any."""
@@ -123,6 +92,8 @@ class TaggingTask(SequenceTask):
 
     def decode_all(self, inputs: Any, steps: Array, ends: Array) -> Labels:
         """Return the labels of each sentence."""
+        if len(ends) == 1:
+            return [[*map(self.encoder_.labels.__getitem__, steps[:, 1].tolist())]]
         labels = np.array(self.encoder_.labels, dtype=object)[steps[:, 1]].tolist()
         return [labels[a:b] for a, b in pairwise([0, *ends.tolist()])]
 
