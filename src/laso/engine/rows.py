@@ -36,9 +36,14 @@ def n_rows(table: WeightTable) -> int:
 
 def n_weights(table: WeightTable) -> int:
     """Return the number of weights that are not zero."""
+    return int(np.count_nonzero(all_weights(table)))
+
+
+def all_weights(table: WeightTable) -> Array:
+    """Return the weights of a table, of any shape; zeros may be among them."""
     if not is_sparse(table):
-        return int(np.count_nonzero(table.v))
-    return int(np.count_nonzero(table.v[entries_of(table, all_rows(table)), at.ENTRY_WEIGHT]))
+        return table.v
+    return np.asarray(table.v[entries_of(table, all_rows(table)), at.ENTRY_WEIGHT])
 
 
 def all_rows(table: WeightTable) -> Array:

@@ -18,6 +18,7 @@ from laso.errors import BadModel, quoted
 from laso.estimators import learning
 from laso.estimators.class_weights import BALANCED, is_class_weight
 from laso.estimators.confidence import TEMPERATURE
+from laso.estimators.freezing import FROZEN, HALF
 from laso.params import is_whole
 from laso.tasks import REGISTRY
 from laso.tasks.base import Task
@@ -56,6 +57,8 @@ def packed_model(
                 f"training can only resume from unrounded weights, found precision={precision!r}"
             )
         tensors |= training_file.pack_learning(learning.resumable(model))
+    elif precision is None and FROZEN in model.metadata_:
+        precision = model.metadata_[FROZEN]["precision"]
     tensors |= model_file.pack_weights(model.weights_, precision)
     bits = int(model.weights_.ints[at.BITS])
     keys = None if bits else model_file.keys_and_rows(model.weights_)[0]
@@ -189,6 +192,8 @@ def restored_model(
 def check_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
     """Return the metadata of a file if all that the library itself reads is as it writes it."""
     _positive(metadata.get(TEMPERATURE, 1.0), "temperature")
+    if metadata.get(FROZEN, {"precision": None})["precision"] not in (None, HALF):
+        raise BadModel(f"found a model frozen to {quoted(metadata[FROZEN])}, expected {HALF}")
     roles = metadata.get("column_roles")
     if roles is not None:
         names = [roles["inputs"], roles["labels"]]

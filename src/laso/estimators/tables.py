@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 
 import numpy as np
@@ -47,6 +47,16 @@ def moved(weights: Array, places: Sequence[int], n: int) -> Array:
     among = np.zeros((len(weights), n), weights.dtype)
     among[:, places] = weights
     return among
+
+
+def changed_weights(table: WeightTable, change: Callable[[Array], Array]) -> WeightTable:
+    """A table that only scores, with a function of all weights; zero must stay zero."""
+    v = table.v.copy()
+    if is_sparse(table):
+        v[:, at.ENTRY_WEIGHT] = change(v[:, at.ENTRY_WEIGHT])
+    else:
+        v[:] = change(v)
+    return table._replace(v=v)
 
 
 def with_bias(table: WeightTable, constants: list[int], amounts: Array) -> WeightTable:
