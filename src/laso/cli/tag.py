@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
@@ -43,6 +43,10 @@ def run(
     as_json: Annotated[
         bool, typer.Option("--json", help="Write one JSON object a line, for any input format.")
     ] = False,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, help="The number of threads; by default that of the cores."),
+    ] = None,
 ) -> None:
     """Label sentences.
 
@@ -59,6 +63,8 @@ def run(
         if confidence and not as_json:
             raise typer.BadParameter("--confidence with --task needs --json")
     known = own.load(model, task)
+    if jobs is not None:
+        known.threads = jobs
     extras = Extras(confidence, nbest)
     try:
         with _target(output) as out:
@@ -86,7 +92,7 @@ def tag(
     for name in files:
         with opened(name) as file:
             for text in labelled(model, file, name, settings, as_json=as_json, extras=extras):
-                out.write(text.encode())
+                out.write(text)
                 out.flush()
 
 
@@ -100,6 +106,10 @@ class Extras:
     def predictions(self, model: SearchEstimator, tokens: list[Any]) -> Iterator[Prediction]:
         """Return the labels of each sentence, and what is written beside them."""
         predictions = [Prediction(labels) for labels in model.predict(tokens)]
+        if getattr(model.task_, "tags", None) is not None:
+            tagger: Any = model
+            for each, tags in zip(predictions, tagger.predict_tags(tokens), strict=True):
+                each.extras["tags"] = tags
         if self.confidence:
             for each, known in zip(predictions, model.predict_confidence(tokens), strict=True):
                 each.extras["probability"] = known.probability
@@ -129,10 +139,11 @@ def labelled(
     *,
     as_json: bool,
     extras: Extras,
-) -> Iterator[str]:
-    """Yield the labelled sentences as text, some at a time."""
+) -> Iterator[bytes | memoryview]:
+    """Yield the labelled sentences as UTF-8 text, some at a time."""
+    from laso.cli.column_files import ColumnFile, is_possible
     from laso.cli.own import STDIN
-    from laso.cli.sentences import Sentences, head_of, remembered, roles_for
+    from laso.cli.sentences import Sentences, head_of, remembered, roles_for, tag_columns
     from laso.data.formats import written
     from laso.data.reading import read
 
@@ -140,12 +151,21 @@ def labelled(
     form = recognised(head_of(file), name, model, trained, settings)
     at_once = 1 if name == STDIN and sys.stdin.isatty() else BATCH
     roles: ColumnRoles | None = None
+    if at_once > 1 and not as_json and extras == Extras() and is_possible(model, form):
+        plain = ColumnFile(model, file, form, trained, at_once)
+        yield from plain.texts()
+        if plain.rest is None:
+            return
+        file, roles = plain.rest, plain.roles
     for blocks in batches(read(file, format=form), at_once):
         full = [block for block in blocks if block.tokens]
         if roles is None and full:
             roles = roles_for(full[0], trained, form)
+            if form.kind == "conllu" and not as_json:
+                roles = replace(roles, labels=(*tag_columns(model), *roles.labels))
         if roles is None:
-            yield "".join("\n".join([*block.lines.values(), "", ""]) for block in blocks)
+            lines = ("\n".join([*block.lines.values(), "", ""]) for block in blocks)
+            yield "".join(lines).encode()
             continue
         sentences = Sentences(form, roles, full, [])
         with sentences.located():
@@ -155,7 +175,7 @@ def labelled(
         for block in blocks:
             predicted = next(predictions) if block.tokens else Prediction([])
             texts.append(written(block, *_cells(predicted, to), form, roles, to))
-        yield "".join(texts)
+        yield "".join(texts).encode()
 
 
 def _cells(predicted: Prediction, to: str) -> tuple[list[Any], dict[str, Any]]:
@@ -164,6 +184,10 @@ def _cells(predicted: Prediction, to: str) -> tuple[list[Any], dict[str, Any]]:
 
     if to == "jsonl":
         return predicted.labels, predicted.extras
+    if "tags" in predicted.extras:
+        tags = predicted.extras.pop("tags")
+        pairs = zip(tags, predicted.labels, strict=True)
+        predicted = replace(predicted, labels=[(*tag, *cells(label)) for tag, label in pairs])
     if "probabilities" not in predicted.extras:
         return predicted.labels, {}
     if to == "conllu":

@@ -1,0 +1,191 @@
+"""Tokens per second where users feel it: from file to file, and from columns in Python.
+
+Each function of MEASURES measures one key of ``benchmarks.speed`` and returns its rows. All systems
+learn from the same data with CRFsuite's template, and are measured in the same run.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks import corpus, template
+from benchmarks.ours import UPDATES, parameters
+from laso.data import Sentence
+from laso.evaluation import main_score
+
+Row = dict[str, Any]
+
+ROUNDS = 9  # of calls from Python
+RUNS = 5  # of processes
+SMALL, LARGE = 4, 24  # times the test data: the difference is what tokens cost without the start
+PEER = "python-crfsuite"
+TRAINING: dict[str, Any] = {"algorithm": "ap", "max_iterations": 20}
+SETTINGS: dict[str, Any] = {"update": UPDATES[1], "strategy": "restart", "epochs": 4}
+BEAMS = {"beam 5": 5, "greedy": 1}
+DEFAULTS = "beam 5, default templates"
+TAG_BY_PEER = """
+import sys
+from benchmarks.speed_tokens import tag_by_peer
+tag_by_peer(*sys.argv[1:])
+"""
+
+
+def row(key: str, system: str, config: str, value: float, f: float) -> Row:
+    """Return a row."""
+    return {
+        "key": key,
+        "system": system,
+        "config": config,
+        "value": round(value),
+        "f": round(100 * f, 2),
+    }
+
+
+# --------------------------------------------------------------------------- models
+
+
+def models(work: Path, train: Path) -> dict[str, Path]:
+    """Train our models and save them; return the file of each configuration."""
+    from laso import Tagger
+
+    found = {}
+    for config, width in BEAMS.items():
+        settings = {**SETTINGS, "queue": width}
+        found[config] = work / f"{width}.laso"
+        Tagger(**parameters(settings)).fit(train).save(found[config])
+    found[DEFAULTS] = work / "defaults.laso"
+    Tagger(epochs=SETTINGS["epochs"], threads=1).fit(train).save(found[DEFAULTS])
+    return found
+
+
+def peer(work: Path, train: Path) -> Path:
+    """Train python-crfsuite's model; return its file."""
+    import pycrfsuite
+
+    settings = dict(TRAINING)
+    trainer = pycrfsuite.Trainer(algorithm=settings.pop("algorithm"), verbose=False)
+    trainer.set_params(settings)
+    for sentence in corpus.plain_read(train):
+        trainer.append(template.as_lists(sentence), [token[-1] for token in sentence])
+    trainer.train(str(work / "peer.model"))
+    return work / "peer.model"
+
+
+def tag_by_peer(model: str, source: str, target: str) -> None:
+    """Label a column file with python-crfsuite, as its users would."""
+    import pycrfsuite
+
+    tagger = pycrfsuite.Tagger()
+    tagger.open(model)
+    with Path(target).open("w", encoding="utf-8") as out:
+        for sentence in corpus.plain_read(source):
+            labels = tagger.tag(template.as_lists(sentence))
+            for token, label in zip(sentence, labels, strict=True):
+                out.write(f"{' '.join(token)} {label}\n")
+            out.write("\n")
+
+
+def f_of(gold: list[Sentence], predicted: list[list[str]]) -> float:
+    """Return the chunk F of predicted labels."""
+    return main_score([[token[-1] for token in sentence] for sentence in gold], predicted)
+
+
+# --------------------------------------------------------------------------- from file to file
+
+
+def file_tokens(work: Path) -> list[Row]:
+    """``laso tag`` and python-crfsuite from a column file to another, without their start."""
+    files = corpus.files("conll2000", work, quick=False)
+    test = corpus.plain_read(files.test)
+    tokens = sum(map(len, test))
+    text = Path(files.test).read_bytes().rstrip(b"\n") + b"\n\n"
+    sources = {times: work / f"{times}.txt" for times in (SMALL, LARGE)}
+    for times, path in sources.items():
+        path.write_bytes(times * text)
+    laso = [str(Path(sys.executable).with_name("laso")), "tag"]
+    programs: dict[tuple[str, str], Callable[[str, str], list[str]]] = {}
+    for config, model in models(work, files.train).items():
+        for jobs in ("1", "2"):
+            start = [*laso, str(model), "--jobs", jobs]
+            programs["laso", f"Tagger, {config}, --jobs {jobs}"] = partial(_command, start)
+    start = [sys.executable, "-c", TAG_BY_PEER, str(peer(work, files.train))]
+    programs[PEER, "lists"] = lambda source, target: [*start, source, target]
+    rows = []
+    for (system, config), program in programs.items():
+        seconds = {times: list(_process_seconds(program, path)) for times, path in sources.items()}
+        more = statistics.median(seconds[LARGE]) - statistics.median(seconds[SMALL])
+        predicted = corpus.plain_read(sources[SMALL].with_suffix(".labelled"))[: len(test)]
+        f = f_of(test, [[token[-1] for token in sentence] for sentence in predicted])
+        rows.append(row("file_tokens_per_s", system, config, (LARGE - SMALL) * tokens / more, f))
+    return rows
+
+
+def _command(start: list[str], source: str, target: str) -> list[str]:
+    return [*start, source, "--output", target]
+
+
+def _process_seconds(program: Callable[[str, str], list[str]], source: Path) -> Iterator[float]:
+    target = source.with_suffix(".labelled")
+    for _ in range(RUNS):
+        began = time.perf_counter()
+        subprocess.run(program(str(source), str(target)), check=True, stdout=subprocess.DEVNULL)
+        yield time.perf_counter() - began
+
+
+# --------------------------------------------------------------------------- from columns in Python
+
+
+def columns_tokens(work: Path) -> list[Row]:
+    """``predict`` on lists of tuples, and python-crfsuite with its features, in turn."""
+    import pycrfsuite
+
+    from laso import load_model
+
+    files = corpus.files("conll2000", work, quick=False)
+    gold = corpus.plain_read(files.test)
+    tokens = sum(map(len, gold))
+    calls: dict[tuple[str, str], Callable[[list[Sentence]], list[list[str]]]] = {}
+    for config, path in models(work, files.train).items():
+        model = load_model(path)
+        model.threads = 1
+        calls["laso", f"Tagger, {config}"] = model.predict
+    tagger = pycrfsuite.Tagger()
+    tagger.open(str(peer(work, files.train)))
+    calls[PEER, "lists, features included"] = lambda sentences: [
+        tagger.tag(template.as_lists(sentence)) for sentence in sentences
+    ]
+    times: dict[tuple[str, str], list[float]] = {name: [] for name in calls}
+    predicted: dict[tuple[str, str], list[list[str]]] = {}
+    for _ in range(1 + ROUNDS):  # the first call makes what later ones use
+        for name, call in calls.items():
+            # New strings in every call: Python keeps the hashes of those that it has seen.
+            sentences = [[token[:2] for token in s] for s in corpus.plain_read(files.test)]
+            began = time.perf_counter()
+            predicted[name] = call(sentences)
+            times[name].append(time.perf_counter() - began)
+    return [
+        row(
+            "columns_tokens_per_s",
+            *name,
+            tokens / statistics.median(times[name][1:]),
+            f_of(gold, predicted[name]),
+        )
+        for name in calls
+    ]
+
+
+MEASURES: dict[str, Callable[[Path], list[Row]]] = {
+    "file_tokens_per_s": file_tokens,
+    "columns_tokens_per_s": columns_tokens,
+}
+MEANINGS = {
+    "file_tokens_per_s": "tokens per second, file to file",
+    "columns_tokens_per_s": "tokens per second, from columns in Python",
+}
