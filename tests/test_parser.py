@@ -164,6 +164,32 @@ def test_sparse_rows_are_the_same_model(monkeypatch, tmp_path):
     assert sparse.biased({"shift": 0.5}).predict(X) == fitted().biased({"shift": 0.5}).predict(X)
 
 
+def test_the_weights_of_an_epoch_stay_as_they_were(monkeypatch):
+    monkeypatch.setattr(search, "MANY_LABELS", 1)
+    kept: list[Any] = []
+
+    def after(training, weights):
+        table = weights()
+        kept.append((table, _rows(table)))
+
+    Parser(epochs=10).fit(X, Y, after_epoch=after)
+    assert len(kept) > 2
+    assert all(_rows(table) == rows for table, rows in kept)
+    # With a score that falls, the first epoch is the best, and is that of dense rows.
+    wrong = [[(len(tree) - 1, "punct"), *tree[1:]] for tree in Y[:1]]
+    models = []
+    for labels in (1, 1000):
+        monkeypatch.setattr(search, "MANY_LABELS", labels)
+        models.append(Parser(epochs=10).fit([*X, X[0]], [*Y, Y[0]], dev=(X[:1], wrong)))
+    assert models[0].best_epoch_ == models[1].best_epoch_
+    assert _weights(models[0]) == _weights(models[1])
+
+
+def _rows(table: Any) -> dict[int, list[float]]:
+    keys, rows = keys_and_rows(table)
+    return dict(zip(keys.tolist(), dense_rows(table, rows).tolist(), strict=True))
+
+
 def test_nbest_and_confidence():
     model = fitted()
     found = model.predict_nbest(X, 3)

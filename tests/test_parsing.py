@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from functools import cache
 from itertools import product
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 from laso import BadData, BadTemplate
 from laso.engine import layout as at
 from laso.engine.layout import Input
+from laso.tasks.parsing import trees
 from laso.tasks.parsing.systems import SYSTEMS, System
 from laso.tasks.parsing.templates import default_templates, parse_templates
 from laso.tasks.parsing.trees import (
@@ -225,6 +228,31 @@ def test_crossing_by_hand():
 
 
 @settings(deadline=None, derandomize=True, max_examples=200)
+@given(st.integers(1, 12).flatmap(lambda n: st.lists(st.integers(-1, n), min_size=n, max_size=n)))
+def test_crossing_arcs_of_long_sentences_are_those_of_all_pairs(numbers):
+    heads = [None if head in (-1, i) else head for i, head in enumerate(numbers, start=1)]
+    few = crossing(heads)
+    with mock.patch.object(trees, "FEW_WORDS", 0):
+        assert crossing(heads) == few
+
+
+def test_lifting_takes_bounded_time():
+    n, begun = 3000, time.process_time()
+    order = np.random.default_rng(1).permutation(n).tolist()
+    tree: list[Any] = [(0, "root")] * n
+    for i, word in enumerate(order[1:], start=1):
+        tree[word] = (order[i - 1] + 1, "x")
+    lifted = projective(tree)
+    assert time.process_time() - begun < 20.0
+    assert is_projective([head for head, _ in lifted])  # what still crosses is unknown
+
+
+def test_arcs_that_are_put_back_make_no_cycle():
+    tree: list[Any] = [(3, "x^y"), (3, "y^x"), (0, "root")]
+    assert checked_tree(restored(tree), 1) == [(2, "x"), (3, "y"), (0, "root")]
+
+
+@settings(deadline=None, derandomize=True, max_examples=200)
 @given(st.data(), st.integers(1, 8))
 def test_lifting_makes_trees_projective_and_keeps_the_root(data, n):
     order = data.draw(st.permutations(range(1, n + 1)))
@@ -259,6 +287,9 @@ def test_marks_are_undone():
         ([(1, "a")], "found the head 1"),
         ([(2, "a")], "found the head 2"),
         ([("x", "a")], "found the head 'x'"),
+        ([("9" * 5000, "a")], "found the head '999"),
+        ([("-1", "a")], "found the head '-1'"),
+        ([(10**400, "a")], "found the head 1000"),
         ([(0, 3)], "found the label 3"),
         ([3], "found 3"),
         ([(2, "a"), (1, "a")], "cycle"),
@@ -282,7 +313,15 @@ def test_templates_are_parsed_and_written_alike():
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("w", "column"),
+        ("w", r"'\['"),
+        ("", "a column's name"),
+        ("w[s0]|", "a column's name"),
+        ("w[s0]||pos[b0]", "a column's name"),
+        ('w[s0]"', "the end"),
+        ("near: w[s0]", "found a name"),
+        ("w[b\u0663]", "place"),
+        ('"\\' * 20_000, "a column's name"),
+        ("x" * 1_000_000, r"'\['"),
         ("w[x0]", "place"),
         ("w[s0.l3]", "place"),
         ("w[s9]", "s0 to s7"),
@@ -290,10 +329,22 @@ def test_templates_are_parsed_and_written_alike():
         ("label[b1]", "children"),
         ("lefts[s0.l1]", "a word of the stack"),
         ("distance[s0]", "two of"),
-        ("lefts.lower[s0]", "without base"),
+        ("lefts.lower[s0]", "no base features"),
         ("label.lower[s0]", "no base features"),
     ],
 )
 def test_bad_templates(text, expected):
-    with pytest.raises(BadTemplate, match=expected):
+    begun = time.process_time()
+    with pytest.raises(BadTemplate, match=expected) as error:
         parse_templates([text])
+    assert len(str(error.value)) < 600
+    assert time.process_time() - begun < 2.0
+
+
+def test_too_many_templates():
+    places = product(range(8), range(80), range(1, 10))
+    windows = [f"w[s{i}]|w[b{j}]|w.prefix{k}[s1]" for i, j, k in places]
+    with pytest.raises(BadTemplate, match="expected at most 5000"):
+        parse_templates(windows)
+    with pytest.raises(BadTemplate, match="found 51 regular expressions"):
+        parse_templates([f'w.test("a{i}")[s0]' for i in range(51)])

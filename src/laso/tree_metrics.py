@@ -6,6 +6,9 @@ UAS    the head is right
 LAS    head and label are right; of a label such as ``nmod:desc`` the part before the colon counts
 CLAS   the same for content words: those whose label is a content relation of UD, counted in the
        gold tree for recall and in the predicted tree for precision
+MLAS   CLAS where the tag, the features and the function words of a content word must be right too,
+       and these with their own tags and features; of features the universal ones count. It needs
+       morphology, of gold and of predicted words.
 
 ``exact`` is the share of sentences all of whose heads and labels are right. Words whose gold head
 is not known are not counted; one whose label is not known counts for UAS only.
@@ -55,9 +58,39 @@ CONTENT = frozenset(
     ]
 )
 """The universal relations of content words (CLAS)."""
+FUNCTION = frozenset(["aux", "cop", "mark", "det", "clf", "case", "cc"])
+"""The universal relations of function words (MLAS)."""
+FEATURES = frozenset(
+    [
+        "PronType",
+        "NumType",
+        "Poss",
+        "Reflex",
+        "Foreign",
+        "Abbr",
+        "Gender",
+        "Animacy",
+        "Number",
+        "Case",
+        "Definite",
+        "Degree",
+        "VerbForm",
+        "Mood",
+        "Tense",
+        "Aspect",
+        "Voice",
+        "Evident",
+        "Polarity",
+        "Person",
+        "Polite",
+    ]
+)
+"""The universal features (MLAS)."""
 LENGTHS = ((1, 10), (11, 20), (21, 30), (31, 40), (41, None))
 
 Tree = Sequence[tuple[Any, Any]]
+Morphology = Sequence[tuple[str, str]]
+"""For each word of a sentence its tag and its features, as ``Case=Nom|Number=Sing``."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +103,7 @@ class TreeScores:
     las: float
     clas: float
     exact: float
+    mlas: float | None = None
     labels: Mapping[str, Counts] = field(default_factory=dict)
     lengths: Mapping[str, tuple[int, float, float]] = field(default_factory=dict)
 
@@ -87,6 +121,7 @@ class TreeScores:
             "las": self.las,
             "clas": self.clas,
             "exact": self.exact,
+            **({} if self.mlas is None else {"mlas": self.mlas}),
             "labels": {
                 name: {"precision": n.precision, "recall": n.recall, "f": n.f, "gold": n.gold}
                 for name, n in self.labels.items()
@@ -99,9 +134,10 @@ class TreeScores:
 
     def __str__(self) -> str:
         width = max(map(len, [*self.labels, "label"]))
+        mlas = "" if self.mlas is None else f"MLAS {self.mlas:.2f}, "
         lines = [
             f"{self.sentences} sentences, {self.words} words; UAS {self.uas:.2f}, "
-            f"LAS {self.las:.2f}, CLAS {self.clas:.2f}, exact {self.exact:.2f} %",
+            f"LAS {self.las:.2f}, CLAS {self.clas:.2f}, {mlas}exact {self.exact:.2f} %",
             "  words in the sentence    words     UAS     LAS",
             *(
                 f"  {name:21}  {n:7}  {uas:6.2f}  {las:6.2f}"
@@ -121,18 +157,25 @@ def universal(label: str | None) -> str | None:
     return None if label is None else label.split(":")[0]
 
 
-def tree_scores(gold: Iterable[Tree], predicted: Iterable[Tree]) -> TreeScores:
+def tree_scores(
+    gold: Iterable[Tree],
+    predicted: Iterable[Tree],
+    *,
+    morphology: tuple[Iterable[Morphology], Iterable[Morphology]] | None = None,
+) -> TreeScores:
     """Compare predicted with gold trees of the same words.
 
     Parameters
     ----------
     gold, predicted : iterables of trees
         A tree has (head, label) for each word; words count from 1, and 0 is the root.
+    morphology : pair of iterables, default=None
+        For each sentence the tags and features of gold words, and of predicted words, for MLAS.
 
     Returns
     -------
     TreeScores
-        UAS, LAS, CLAS, exact match, and the scores by label and by length of sentence.
+        UAS, LAS, CLAS, MLAS, exact match, and the scores by label and by length of sentence.
 
     Examples
     --------
@@ -166,6 +209,7 @@ def tree_scores(gold: Iterable[Tree], predicted: Iterable[Tree]) -> TreeScores:
         las=_f1(count["both"], count["labelled"], count["labelled"]),
         clas=_f1(count["content"], count["gold content"], count["predicted content"]),
         exact=_f1(count["exact"], len(gold), len(gold)),
+        mlas=None if morphology is None else _mlas(gold, predicted, *map(list, morphology)),
         labels={
             name: Counts(right[name], n_predicted[name], n_gold[name])
             for name in sorted(n_gold | n_predicted)
@@ -208,6 +252,47 @@ def _count(
         n_predicted[str(name)] += 1
         right[wanted] += both
     return counts
+
+
+def _mlas(
+    gold: list[Tree],
+    predicted: list[Tree],
+    gold_morphology: list[Morphology],
+    morphology: list[Morphology],
+) -> float:
+    right = n_gold = n_predicted = 0
+    sentences = zip(gold, predicted, gold_morphology, morphology, strict=True)
+    for number, (g, p, g_words, p_words) in enumerate(sentences, start=1):
+        if not len(g) == len(g_words) == len(p_words):
+            raise BadData(
+                f"found the morphology of {len(g_words)} and {len(p_words)} words, expected "
+                f"{len(g)}",
+                sentence=number,
+            )
+        wanted, found = _content_words(g, g_words), _content_words(p, p_words)
+        n_gold += len(wanted)
+        n_predicted += len(found)
+        right += sum(found.get(i) == of for i, of in wanted.items())
+    return _f1(right, n_gold, n_predicted)
+
+
+def _content_words(tree: Tree, words: Morphology) -> dict[int, tuple[Any, ...]]:
+    """Return what must be right of each content word, by its number."""
+    names = [universal(label) for _, label in tree]
+    of_words = [(tag, _universal_features(features)) for tag, features in words]
+    found: dict[int, tuple[Any, ...]] = {
+        i: (head, name, of_words[i - 1], [])
+        for i, ((head, _), name) in enumerate(zip(tree, names, strict=True), start=1)
+        if name in CONTENT and head is not None
+    }
+    for i, ((head, _), name) in enumerate(zip(tree, names, strict=True), start=1):
+        if name in FUNCTION and head in found:
+            found[head][-1].append((i, name, of_words[i - 1]))
+    return found
+
+
+def _universal_features(text: str) -> tuple[str, ...]:
+    return tuple(sorted(f for f in text.split("|") if f.partition("=")[0] in FEATURES))
 
 
 def _f1(correct: int, gold: int, predicted: int) -> float:

@@ -3,7 +3,7 @@
 Every path has two steps for each word.
 
 SHIFT: the next word goes from the buffer to the stack
-    Validity   the buffer has a word
+    Validity   the buffer has a word, and the stack has room
     Goodness   neither is its head in the stack, nor is it the head of a word in the stack
     Action     push the next word
 LEFT label: the next word becomes the head of the stack's top
@@ -11,7 +11,7 @@ LEFT label: the next word becomes the head of the stack's top
     Goodness   this arc is gold, and no word of the buffer has the top as its head
     Action     pop the top
 RIGHT label: the stack's top becomes the head of the next word
-    Validity   the buffer and the stack have a word each
+    Validity   the buffer and the stack have a word each, and the stack has room
     Goodness   this arc is gold, and the next word is not the head of a word in the stack
     Action     push the next word
 RIGHT label, when the buffer is empty: the word below the stack's top becomes the head of the top
@@ -39,6 +39,7 @@ from __future__ import annotations
 from laso.engine.problem import CompiledProblem
 from laso.tasks.parsing.arc_hybrid import ArcHybrid
 from laso.tasks.parsing.configuration import (
+    DEEPEST,
     FRONT,
     FRONT_RECORD,
     LABEL,
@@ -72,14 +73,14 @@ def can(x, state, kind):
     """Return whether an operator of this kind is valid."""
     n, front, size = x.items.shape[0], state[FRONT], state[SIZE]
     if kind == SHIFT:
-        return front < n
+        return front < n and size < DEEPEST
     if size == 0:
         return False
     headless = state[top(state) + LABEL] == NOTHING
     if kind == REDUCE:
         return not headless
     if kind == RIGHT:
-        return front < n or (headless and size > 1)
+        return (front < n and size < DEEPEST) or (front == n and headless and size > 1)
     if kind == LEFT:
         return headless and front < n
     return headless and front == n and (size == 1 or x.spec[SINGLE_ROOT] == 0)

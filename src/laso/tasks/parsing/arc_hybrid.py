@@ -3,7 +3,7 @@
 Every path has two steps for each word.
 
 SHIFT: the next word goes from the buffer to the stack
-    Validity   the buffer has a word
+    Validity   the buffer has a word, and the stack has room
     Goodness   its head is not below the stack's top, and it is not the head of a word in the stack
     Action     push the next word
 LEFT label: the next word becomes the head of the stack's top
@@ -32,6 +32,7 @@ from __future__ import annotations
 from laso.engine.layout import BLOCKS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS
 from laso.engine.problem import CompiledProblem
 from laso.tasks.parsing.configuration import (
+    DEEPEST,
     FRONT,
     FRONT_RECORD,
     N_ATOMS,
@@ -67,7 +68,7 @@ def can(x, state, kind):
     """Return whether an operator of this kind is valid."""
     n, front, size = x.items.shape[0], state[FRONT], state[SIZE]
     if kind == SHIFT:
-        return front < n
+        return front < n and size < DEEPEST
     if kind == LEFT:
         return front < n and size > 0
     if kind == RIGHT:
@@ -135,7 +136,7 @@ class ArcHybrid(CompiledProblem):
 
     @staticmethod
     def initial(x, state):
-        write_initial(state)
+        write_initial(state, x.items.shape[0])
 
     @staticmethod
     def features(x, state, group, out):

@@ -3,7 +3,7 @@
 Every path has two steps for each word.
 
 SHIFT: the next word goes from the buffer to the stack
-    Validity   the buffer has a word
+    Validity   the buffer has a word, and the stack has room
     Goodness   no other step is good
     Action     push the next word
 LEFT label: the stack's top becomes the head of the word below it
@@ -31,6 +31,7 @@ from __future__ import annotations
 from laso.engine.problem import CompiledProblem
 from laso.tasks.parsing.arc_hybrid import ArcHybrid
 from laso.tasks.parsing.configuration import (
+    DEEPEST,
     FRONT,
     SINGLE_ROOT,
     SIZE,
@@ -61,7 +62,7 @@ def can(x, state, kind):
     """Return whether an operator of this kind is valid."""
     n, front, size = x.items.shape[0], state[FRONT], state[SIZE]
     if kind == SHIFT:
-        return front < n
+        return front < n and size < DEEPEST
     if kind == ROOT_ARC:
         return front == n and (size == 1 or (size > 1 and x.spec[SINGLE_ROOT] == 0))
     return size > 1

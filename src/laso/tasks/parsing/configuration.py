@@ -4,7 +4,8 @@ A row has the next word of the buffer (FRONT), the size of the stack (SIZE), a r
 word, and a record for each word of the stack, the top last. A record has what features need to
 know of a word: its outermost children on either side and theirs, with their labels, the numbers of
 children, and the sets of their labels. So a feature is read in constant time, and a step copies as
-much as the stack is high; what follows in a row is never read. The heads found so far are not kept:
+much as the stack is high; what follows in a row is never read. The stack has at most DEEPEST words,
+so that time and memory are linear in the number of words. The heads found so far are not kept:
 ``systems.System.arcs`` finds them.
 
 The artificial root is the word after the last one.
@@ -18,7 +19,8 @@ from enum import IntEnum
 
 from laso.engine.hashing import mix
 
-FRONT, SIZE, FRONT_RECORD = 0, 1, 2  # offsets in a row
+FRONT, SIZE, LENGTH, FRONT_RECORD = 0, 1, 2, 3  # offsets in a row; LENGTH: the number of words
+DEEPEST = 64  # words of the stack, many more than gold trees need
 
 
 class Field(IntEnum):
@@ -63,7 +65,7 @@ HEAD = 7
 
 def state_size(n):
     """Return the largest size of a configuration of n words."""
-    return STACK + n * WIDTH
+    return STACK + min(n, DEEPEST) * WIDTH
 
 
 def top(state):
@@ -80,9 +82,10 @@ def write_word(state, at, word):
         state[at + i] = 0
 
 
-def write_initial(state):
-    """Write the configuration with an empty stack."""
+def write_initial(state, n):
+    """Write the configuration of n words with an empty stack."""
     state[FRONT] = state[SIZE] = 0
+    state[LENGTH] = n
     write_word(state, FRONT_RECORD, 0)
 
 

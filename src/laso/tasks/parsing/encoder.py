@@ -17,8 +17,9 @@ from laso.tasks.parsing.operators import HEADS, LABELS, LAST_CHILD, PARTS, UNKNO
 from laso.tasks.parsing.templates import atom_program, is_input
 from laso.tasks.parsing.trees import Tree, unmarked
 
-KINDS = ("shift", "left", "right", "root", "reduce")
-"""The kinds of operators; the names of arcs follow them, as in ``left nsubj``."""
+ARCS = ("left", "right", "root")
+KINDS = ("shift", *ARCS, "reduce")
+"""The kinds of operators; the labels of arcs follow ARCS, as in ``left nsubj``."""
 
 
 @dataclass

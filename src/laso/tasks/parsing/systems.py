@@ -109,7 +109,7 @@ class Eager(System):
         if kind in ("shift", "reduce"):
             return None
         at = c.STACK + (state[c.SIZE] - 1) * c.WIDTH
-        front, n = state[c.FRONT], (len(state) - c.STACK) // c.WIDTH
+        front, n = state[c.FRONT], state[c.LENGTH]
         if kind == "right":
             return (front, state[at]) if front < n else (state[at], state[at - c.WIDTH])
         return state[at], front

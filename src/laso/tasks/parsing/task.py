@@ -4,48 +4,84 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from laso.data.formats import CONLLU, guessed
-from laso.data.reading import read_table
-from laso.data.table import Columns, Data
+from laso.data.formats import CONLLU
+from laso.data.reading import contents, read_column_file, read_table
+from laso.data.table import Columns, Data, Factor, Features
 from laso.engine.layout import Array, Dataset
 from laso.engine.problem import CompiledProblem
-from laso.errors import BadData, BadModel, quoted
+from laso.errors import BadData, BadModel, listed, quoted
 from laso.features.encoder import ColumnEncoder, require_columns
 from laso.features.inputs import read_input, read_labels, string_keys
 from laso.features.templates import BIAS, Template
-from laso.params import check_parameters
+from laso.params import check_parameters, is_whole
 from laso.queues import MakeQueue, beam
 from laso.tasks.base import Decision, Step
 from laso.tasks.batches import Operator
-from laso.tasks.parsing.encoder import ParsingEncoder
+from laso.tasks.parsing import configuration as c
+from laso.tasks.parsing.encoder import ARCS, ParsingEncoder
 from laso.tasks.parsing.names import feature_name
 from laso.tasks.parsing.systems import SYSTEMS, System, n_words
 from laso.tasks.parsing.templates import RESERVED, default_templates, parse_templates
-from laso.tasks.parsing.trees import Tree, Trees, checked_tree, restored, unmarked
+from laso.tasks.parsing.trees import (
+    Coverage,
+    Tree,
+    Trees,
+    checked_tree,
+    depth,
+    restored,
+    unmarked,
+)
 from laso.tasks.sequences import SequenceTask, label_list
-from laso.training import Rule
 from laso.tree_metrics import tree_scores
-from laso.updates import perceptron, worst
 
 ORACLES = ("dynamic", "static")
 NAMES = ("w", "pos", "xpos")
+MOST_ARCS = 1 << 62
+MOST_TAGS = 150  # values of a column of tags; those of others may be any number
+NO_ARC = {"shift": "no arc yet", "reduce": "no more children"}
 FILE_NAMES = {"w": "form", "pos": "upos"}  # columns of CoNLL-U that have another name here
+
+
+class Treebank(Columns):
+    """The columns of a CoNLL-U file, of which the last two are heads and labels."""
+
+
+class Tags(Protocol):
+    """Predicts tags in place of those that data has (see laso.estimators.jackknife)."""
+
+    fitted: list[Any]
+
+    def learned(self, data: Data, names: tuple[str, ...]) -> Columns:
+        """Return training data with tags predicted by taggers that have not seen them."""
+
+    def tagged(self, data: Data) -> Columns:
+        """Return data with predicted tags."""
+
+    def tags_of(self, data: Data) -> list[list[Any]]:
+        """Return the tags of what ``tagged`` returned."""
+
+    def pack(self) -> dict[str, Array]:
+        """Return the taggers as arrays."""
+
+    def unpack(self, tensors: Mapping[str, Array]) -> None:
+        """Take over what ``pack`` returned."""
 
 
 class ParsingTask(SequenceTask):
     """Finds the head of each word of a sentence, and the label of the arc.
 
-    The parameters are those of ``laso.Parser``.
+    The parameters are those of ``laso.Parser``, but ``tags``, which predicts the columns of tags.
     """
 
     name = "parsing"
+    many_paths = True
     encoder_: ParsingEncoder
 
     def __init__(
@@ -56,12 +92,14 @@ class ParsingTask(SequenceTask):
         features: str | Sequence[str | Template] | None = None,
         columns: Sequence[str] | None = None,
         pseudo_projective: bool = True,
+        tags: Tags | None = None,
     ) -> None:
         super().__init__(columns=columns)
         self.system = system
         self.oracle = oracle
         self.features = features
         self.pseudo_projective = pseudo_projective
+        self.tags = tags
 
     def validate(self) -> None:
         """Raise ValueError if a parameter is invalid."""
@@ -87,10 +125,6 @@ class ParsingTask(SequenceTask):
         """Return a beam of 8."""
         return beam(8)
 
-    def default_update(self) -> Rule:
-        """Return the perceptron against the best wrong node."""
-        return perceptron(weighting=worst)
-
     # ------------------------------------------------------------------ reading
 
     @property
@@ -112,9 +146,12 @@ class ParsingTask(SequenceTask):
 
         Other files are column files, whose last columns are heads and labels.
         """
-        if not isinstance(X, (str, os.PathLike)) or not is_conllu(X):
+        if not isinstance(X, (str, os.PathLike)):
             return read_input(X, named=named)
-        table = read_table(X, format="conllu")
+        file, form = contents(X)
+        if form.kind != "conllu":
+            return read_column_file(file, form)
+        table = read_table(file, format="conllu")
         encoder: ParsingEncoder | None = getattr(self, "encoder_", None)
         names = self.columns or (NAMES if encoder is None else encoder.names)
         names = [FILE_NAMES.get(name, name) for name in names]
@@ -126,11 +163,14 @@ class ParsingTask(SequenceTask):
                     file=os.fspath(X),
                 )
         chosen = [table.columns[CONLLU.index(name)] for name in (*names, "head", "deprel")]
-        return replace(table, columns=chosen)
+        return Treebank(table.lengths, chosen, table.source, table.lines)
 
     def read(self, X: Any, y: Any) -> tuple[Data, Trees]:
         """Return sentences and trees; without ``y`` the last columns have heads and labels."""
-        data = require_columns(self.read_data(X))
+        data = self.read_data(X)
+        if isinstance(data, Features) and not hasattr(self, "encoder_"):
+            raise BadData("found tokens with features of their own, expected words or columns")
+        data = require_columns(data)
         if not data.lengths.sum():
             raise BadData("found no token to learn from, expected at least one")
         if y is None:
@@ -138,8 +178,28 @@ class ParsingTask(SequenceTask):
                 raise BadData(
                     f"found {len(data.columns)} columns, expected words, heads and labels; or y"
                 )
-            return self.split(data)
-        return self._unlabelled(data), self._trees(read_labels(y, data.lengths), data.lengths)
+            inputs, trees = self.split(data)
+        else:
+            trees = self._trees(read_labels(y, data.lengths), data.lengths)
+            if isinstance(data, Treebank):  # the heads in the file are no input
+                inputs = replace(data, columns=data.columns[:-2])
+            else:
+                inputs = require_columns(self._unlabelled(data))
+        if self.tags is None:
+            return inputs, trees
+        if self.tags.fitted:
+            return self.tags.tagged(inputs), trees
+        return self.tags.learned(inputs, self.column_names(len(inputs.columns))), trees
+
+    def read_inputs(self, X: Any) -> Data:
+        """Return sentences without their trees, and with predicted tags if there are taggers."""
+        data = super().read_inputs(X)
+        return data if self.tags is None else self.tags.tagged(data)
+
+    @property
+    def ignored_columns(self) -> int:
+        """None: columns that are ignored must have heads, which the general code checks."""
+        return 0
 
     def split(self, data: Columns) -> tuple[Columns, Trees]:
         """Return the input columns and the trees, which are the last two columns."""
@@ -150,8 +210,11 @@ class ParsingTask(SequenceTask):
         encoder = getattr(self, "encoder_", None)
         if encoder is None or not isinstance(data, Columns):
             return data
-        labelled = len(data.columns) == len(encoder.names) + self.n_layers
-        return replace(data, columns=data.columns[:-2]) if labelled else data
+        if len(data.columns) != len(encoder.names) + self.n_layers:
+            return data
+        heads = data.columns[-2]
+        found = {*map(_is_head, heads.values if isinstance(heads, Factor) else heads)}
+        return replace(data, columns=data.columns[:-2]) if found <= {True} else data
 
     def _trees(self, arcs: Sequence[Any], lengths: Array) -> Trees:
         bounds = enumerate(pairwise([0, *np.cumsum(lengths).tolist()]), start=1)
@@ -184,7 +247,14 @@ class ParsingTask(SequenceTask):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Check the state, which is from a file."""
-        if set(state) != {"single_root", "coverage"} or type(state["single_root"]) is not bool:
+        numbers = state.get("coverage")
+        whole = isinstance(numbers, list) and all(is_whole(n, 0, MOST_ARCS) for n in numbers)
+        if (
+            set(state) != {"single_root", "coverage"}
+            or type(state["single_root"]) is not bool
+            or not whole
+            or len(state["coverage"]) != len(Coverage._fields)
+        ):
             raise BadModel(f"found the state {quoted(state)}, expected single_root and coverage")
 
     def keeps_weights(self, old: ColumnEncoder, new: ColumnEncoder) -> bool:
@@ -197,7 +267,17 @@ class ParsingTask(SequenceTask):
 
     def templates(self, names: tuple[str, ...]) -> str | Sequence[str | Template]:
         """Return the feature templates for columns of these names."""
-        return default_templates(names) if self.features is None else self.features
+        if self.features is not None:
+            return self.features
+        return default_templates(names, getattr(self, "main_", 1))
+
+    def _begin(self, data: Data, labels: tuple[str, ...], state: dict[str, Any]) -> None:
+        """Choose the column of tags that most templates look at: the one of most values."""
+        columns = require_columns(data).columns[1:]
+        counts = [len(set(label_list(column))) for column in columns]
+        tags = [n if n <= MOST_TAGS else 0 for n in counts]
+        self.main_ = 1 + tags.index(max(tags)) if tags else 1
+        super()._begin(data, labels, state)
 
     def parse(self, templates: str | Iterable[str | Template]) -> tuple[Template, ...]:
         """Parse templates of configurations."""
@@ -210,7 +290,15 @@ class ParsingTask(SequenceTask):
         labels: tuple[str, ...],
         width: int,
     ) -> ColumnEncoder:
-        """Return an encoder."""
+        """Return an encoder; labels that are no operators of the system raise BadData."""
+        always = self.transitions.always
+        for label in {*labels, *always}:
+            kind, _, arc = label.partition(" ")
+            if label not in labels or (label not in always and not (kind in ARCS and arc)):
+                raise BadData(
+                    f"found the operators {listed(labels)}, expected {', '.join(always)}, and "
+                    "others such as 'left nsubj'"
+                )
         return ParsingEncoder(
             templates,
             names,
@@ -230,7 +318,13 @@ class ParsingTask(SequenceTask):
                         sentence=i,
                         token=j,
                     )
-        return outputs.projective
+        return [self._reachable(tree) for tree in outputs.projective]
+
+    def _reachable(self, tree: Tree) -> Tree:
+        """Return a tree, or one of unknown arcs if no stack is deep enough for it."""
+        if len(tree) <= c.DEEPEST or depth([head for head, _ in tree]) < c.DEEPEST:
+            return tree
+        return [(None, None)] * len(tree)
 
     # ------------------------------------------------------------------ outputs
 
@@ -255,6 +349,19 @@ class ParsingTask(SequenceTask):
     def score(self, gold: Sequence[Tree], predicted: Sequence[Tree]) -> float:
         """Return the labelled attachment score, as the CoNLL 2018 evaluation defines it."""
         return tree_scores(gold, predicted).las / 100
+
+    # ------------------------------------------------------------------ files
+
+    def pack(self, keys: Array | None) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Return what was learned, and the taggers."""
+        header, tensors = super().pack(keys)
+        return header, tensors if self.tags is None else tensors | self.tags.pack()
+
+    def unpack(self, header: dict[str, Any], tensors: dict[str, Array]) -> None:
+        """Restore what ``pack`` returned."""
+        super().unpack(header, tensors)
+        if self.tags is not None:
+            self.tags.unpack(tensors)
 
     # ------------------------------------------------------------------ names
 
@@ -284,6 +391,19 @@ class ParsingTask(SequenceTask):
         head = 0 if kind == "root" else head + 1
         own = unmarked(label)
         return [own, head, (head, own)], word, word + 1
+
+    def step_text(
+        self, state: Sequence[int], operator: Operator, words: Sequence[str]
+    ) -> str | None:
+        """Return the arc that a step adds, as in ``dogs: nsubj of bark``."""
+        kind, _, label = self.encoder_.labels[operator[1]].partition(" ")
+        arc = self.transitions.new_arc(state, kind)
+        if arc is None:
+            at = state[c.FRONT] if kind == "shift" else state[c.top(state)]
+            return f"{words[at]}: {NO_ARC[kind]}"
+        word, head = arc
+        of = "" if kind == "root" else f" of {words[head]}"
+        return f"{words[word]}: {label}{of}"
 
     def known_gold(self, inputs: Data, known: Any) -> Dataset | None:
         """Return a sentence with the tree of which only some arcs are known."""
@@ -324,12 +444,11 @@ class ParsingTask(SequenceTask):
         return []
 
 
-def is_conllu(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file is CoNLL-U, by its name and its first lines."""
-    with open(path, "rb") as file:
-        head = file.read(1 << 16).decode("utf-8", "replace")
-    whole = head[: head.rfind("\n") + 1] or head
-    return guessed(whole, os.fspath(path)).kind == "conllu"
+def _is_head(value: Any) -> bool:
+    """Return whether a value may be the head of a word."""
+    if isinstance(value, str):
+        return value.isdecimal() or value == "_"
+    return value is None or is_whole(value, 0)
 
 
 def _arc_name(arc: tuple[Any, Any]) -> str:

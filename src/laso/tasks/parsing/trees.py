@@ -13,12 +13,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from laso.engine.layout import Array
 from laso.errors import BadData, quoted
 from laso.locks import cached_property
 
 Arc = tuple[int | None, str | None]
 Tree = list[Arc]
 LIFTED = "^"  # between the label of a lifted arc and that of the arc to its head
+FEW_WORDS = 200  # of a sentence whose arcs are compared pair by pair
+MOST_LIFTS = 2000  # of the arcs of one tree
+MOST_WORK = 5_000_000  # lifts times words of one tree
+LONGEST_NUMBER = 20  # digits of a head
 FEWEST = 10  # lifted arcs of a label and a head's label for which there is a mark
 
 
@@ -35,8 +40,10 @@ def checked_tree(arcs: Sequence[Any], sentence: int) -> Tree:
         label: Any
         head, label = pair
         if isinstance(head, str):
-            head = int(head) if head.isdecimal() else None if head == "_" else head
-        if label == "_":
+            # int() refuses thousands of digits with an error of its own.
+            short = head.isdecimal() and len(head) < LONGEST_NUMBER
+            head = int(head) if short else None if head == "_" else head
+        if isinstance(label, str) and label == "_":
             label = None
         whole = isinstance(head, (int, np.integer)) and not isinstance(head, bool)
         if head is not None and not (whole and 0 <= head <= n and head != i):
@@ -73,13 +80,44 @@ def crossing(heads: Sequence[int | None]) -> list[int]:
     """Return the words, counted from 1, whose arcs cross others; an unknown head has none."""
     n = len(heads)
     known = [i for i, head in enumerate(heads, start=1) if head is not None]
+    if not known:
+        return []
     ends = np.array([heads[i - 1] for i in known], np.int64)
     words = np.array(known, np.int64)
     ends = np.where(ends == 0, n + 1, ends)  # the root follows the last word
     low, high = np.minimum(words, ends), np.maximum(words, ends)
-    first = (low[:, None] < low) & (low < high[:, None]) & (high[:, None] < high)
-    crosses = (first | first.T).any(axis=1)
+    crosses = (_crossing_few if n <= FEW_WORDS else _crossing_many)(low, high)
     return [int(word) for word in words[crosses]]
+
+
+def _crossing_few(low: Array, high: Array) -> Array:
+    """Compare all pairs of arcs."""
+    first = (low[:, None] < low) & (low < high[:, None]) & (high[:, None] < high)
+    return np.asarray((first | first.T).any(axis=1))
+
+
+def _crossing_many(low: Array, high: Array) -> Array:
+    """Ask for each arc whether one begins inside and ends behind it, or the other way round."""
+    n = int(high.max())
+    furthest, first = np.zeros(n + 1, np.int64), np.full(n + 1, n, np.int64)
+    np.maximum.at(furthest, low, high)
+    np.minimum.at(first, high, low)
+    behind = _largest_between(furthest, low, high) > high
+    before = -_largest_between(-first, low, high) < low
+    return np.asarray(behind | before)
+
+
+def _largest_between(values: Array, low: Array, high: Array) -> Array:
+    """Return the maximum of values[low + 1 : high] for each pair; below all if that is empty."""
+    lengths = high - low - 1
+    result = np.full(len(low), -(1 << 62), np.int64)
+    level, size = values, 1  # level[i] is the maximum of values[i : i + size]
+    while True:
+        here = np.flatnonzero((lengths >= size) & (lengths < 2 * size))
+        result[here] = np.maximum(level[low[here] + 1], level[high[here] - size])
+        if 2 * size > len(values) or not (lengths >= 2 * size).any():
+            return result
+        level, size = np.maximum(level[:-size], level[size:]), 2 * size
 
 
 def is_projective(heads: Sequence[int | None]) -> bool:
@@ -91,12 +129,13 @@ def projective(tree: Tree, *, marked: bool = True) -> Tree:
     """Lift arcs that cross others until none do (Nivre & Nilsson 2005).
 
     The shortest arc that crosses another goes to the head of its head. If ``marked``, the label of
-    a lifted arc becomes label^head's label, by which ``restored`` finds its head again.
+    a lifted arc becomes label^head's label, by which ``restored`` finds its head again. Arcs that
+    cross others after MOST_LIFTS, fewer in a very long sentence, become unknown.
     """
     heads = [head for head, _ in tree]
     lifted: dict[int, int] = {}  # the head before
     crosses = crossing(heads)
-    while crosses:
+    for _ in range(min(MOST_LIFTS, MOST_WORK // max(1, len(heads)))):
         # Not to the artificial root: another arc that the same one crosses can be lifted instead.
         can = [i for i in crosses if heads[i - 1] and heads[(heads[i - 1] or 0) - 1]]
         if not can:
@@ -112,7 +151,26 @@ def projective(tree: Tree, *, marked: bool = True) -> Tree:
             above_label = tree[lifted[i] - 1][1]
             label = label if above_label is None else f"{label}{LIFTED}{above_label}"
         made.append((head, label))
-    return [(None, None) if i in crosses else arc for i, arc in enumerate(made, start=1)]
+    left = {*crosses}
+    return [(None, None) if i in left else arc for i, arc in enumerate(made, start=1)]
+
+
+def depth(heads: Sequence[int | None]) -> int:
+    """Return the number of words that a stack must hold for a projective tree.
+
+    A word is there until its head has come and all the words below it have.
+    """
+    n = len(heads)
+    last = list(range(n + 2))  # the last word of the subtree
+    for word in range(n, 0, -1):
+        head = heads[word - 1]
+        if head and head < word:
+            last[head] = max(last[head], last[word])
+    change = [0] * (n + 3)
+    for word, head in enumerate(heads, start=1):
+        change[word] += 1
+        change[max(last[word], n + 1 if head == 0 else head or 0) + 1] -= 1
+    return int(np.cumsum(change).max())
 
 
 def unmarked(label: str) -> str:
@@ -145,9 +203,17 @@ def _below(
     while level:
         level = [child for one in level for child in children.get(one, []) if child != word]
         for child in level:
-            if unmarked(tree[child - 1][1] or "") == wanted:
+            if unmarked(tree[child - 1][1] or "") == wanted and not _is_below(tree, child, word):
                 return child
     return None
+
+
+def _is_below(tree: Tree, child: int, word: int) -> bool:
+    """Return whether a word is above another; arcs put back before may have brought it there."""
+    at: int | None = child
+    while at and at != word:
+        at = tree[at - 1][0]
+    return bool(at)
 
 
 class Coverage(NamedTuple):

@@ -1,0 +1,151 @@
+"""Parser with predicted tags: taggers that are trained with it, and jackknifed tags."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+import pytest
+
+from laso import BadData, Parser, Tagger, load_model
+from laso.estimators.jackknife import Jackknife
+from laso.estimators.serialization import packed_model
+from laso.features.inputs import read_input
+from laso.tasks.sequences import label_list
+from tests.commands import Laso
+from tests.test_parser import TEXT, X, Y
+
+WORDS = [[(word,) for word, _ in sentence] for sentence in X]
+SETTINGS: dict[str, Any] = {"epochs": 5, "folds": 3}
+
+
+def tagger(**given: Any) -> Tagger:
+    return Tagger(queue=1, epochs=3, **given)
+
+
+@cache
+def fitted() -> Parser:
+    return Parser(tagger=tagger(), **SETTINGS).fit(X * 3, Y * 3)
+
+
+def test_words_are_enough():
+    model = fitted()
+    assert model.predict(WORDS) == Y
+    assert model.predict([["A", "cat", "sleeps"]]) == [Y[1]]
+    # Tags and trees of the data are not looked at.
+    wrong = [[(word, "X", "0", "x") for word, _ in sentence] for sentence in X]
+    assert model.predict(wrong) == Y
+    assert model.score(WORDS, Y) == model.score(X, Y) == 1.0
+    tags = [[(tag,) for _, tag in sentence] for sentence in X]
+    assert model.predict_tags(WORDS) == tags
+    with pytest.raises(ValueError, match="predict_tags needs a tagger"):
+        Parser(epochs=1).fit(X, Y).predict_tags(X)
+
+
+def test_tags_of_the_training_data_are_jackknifed():
+    data = read_input(X)
+    jackknife = Jackknife({None: tagger()}, 2)
+    table = jackknife.learned(data, ("w", "pos"))
+    flat = [token for sentence in X for token in sentence]
+    assert label_list(table.columns[0]) == [word for word, _ in flat]
+    found, position = label_list(table.columns[1]), 0
+    for i, sentence in enumerate(X):
+        rest = [j for j in range(len(X)) if j % 2 != i % 2]
+        other = tagger().fit([WORDS[j] for j in rest], [[t for _, t in X[j]] for j in rest])
+        assert found[position : position + len(sentence)] == other.predict([WORDS[i]])[0]
+        position += len(sentence)
+    # A tagger of all the data tags what comes later.
+    all_of_it = tagger().fit(WORDS, [[tag for _, tag in sentence] for sentence in X])
+    (later,) = jackknife.fitted
+    assert later.predict(WORDS) == all_of_it.predict(WORDS)
+
+
+def test_the_file_has_the_taggers(tmp_path):
+    path = tmp_path / "pipeline.laso"
+    fitted().save(path)
+    loaded = load_model(path)
+    assert isinstance(loaded, Parser)
+    assert loaded.predict(WORDS) == Y
+    assert loaded.predict_tags(WORDS) == fitted().predict_tags(WORDS)
+    assert isinstance(loaded.tagger, Tagger)
+    assert (loaded.tagger.epochs, loaded.folds) == (3, 3)
+    loaded.save(tmp_path / "again.laso")
+    assert (tmp_path / "again.laso").read_bytes() == path.read_bytes()
+
+
+def test_the_file_of_a_parser_without_taggers_is_the_same_as_before():
+    header, tensors = packed_model(Parser(epochs=1).fit(X, Y), None, training=False)
+    assert not {"tagger", "folds"} & set(header["parameters"])
+    assert not any("tagger" in name for name in tensors)
+
+
+def test_several_columns(tmp_path):
+    path = tmp_path / "trees.conllu"
+    path.write_text(TEXT * 4, encoding="utf-8")
+    model = Parser(tagger={"pos": tagger(), "xpos": tagger()}, **SETTINGS).fit(path)
+    words = [["A", "cat", "sleeps"]]
+    assert model.predict_tags(words) == [[("DET", "DT"), ("NOUN", "NN"), ("VERB", "VBZ")]]
+    assert model.predict(words) == [[(2, "det"), (3, "nsubj"), (0, "root")]]
+    model.save(tmp_path / "model.laso")
+    assert load_model(tmp_path / "model.laso").predict(path) == model.predict(path)
+    # With one tagger the column of XPOS is not used.
+    model = Parser(tagger=tagger(), **SETTINGS).fit(path, dev=(path, None))
+    assert model.task_.encoder_.names == ("w", "pos")
+    assert len(model.scores_) == model.n_iter_
+
+
+def test_other_methods_see_predicted_tags():
+    model = fitted()
+    assert model.predict_nbest(WORDS[1:2], 2)[0][0][1] == Y[1]
+    assert model.predict_confidence(WORDS[1:2])[0].output == Y[1]
+    assert model.predict_forced(WORDS[1:2], known=[[(2, "amod"), None, None]])[0][0] == (2, "amod")
+    names = {f["name"] for d in model.explain(WORDS[1])["decisions"] for f in d["features"]}
+    assert any("pos[s0]=NOUN" in name for name in names)
+
+
+def test_what_is_refused():
+    with pytest.raises(ValueError, match="tagger must be None, an estimator"):
+        Parser(tagger={}).fit(X, Y)
+    with pytest.raises(ValueError, match="folds must be from 2"):
+        Parser(tagger=tagger(), folds=1).fit(X, Y)
+    with pytest.raises(ValueError, match="found taggers for xpos, expected pos"):
+        Parser(tagger={"xpos": tagger()}, **SETTINGS).fit(X, Y)
+    with pytest.raises(BadData, match="expected 1 of tags after the first"):
+        Parser(tagger=tagger(), **SETTINGS).fit(WORDS, Y)
+    with pytest.raises(BadData, match="at least two"):
+        Parser(tagger=tagger(), **SETTINGS).fit(X[:1], Y[:1])
+    with pytest.raises(ValueError, match="resume cannot repeat"):
+        fitted().resume(X, Y, epochs=9)
+    with pytest.raises(ValueError, match="all examples at once"):
+        Parser(tagger=tagger()).fit_stream("file", store="folder")
+
+
+# --------------------------------------------------------------------------- command line
+
+
+def test_a_pipeline_on_the_command_line(tmp_path, monkeypatch, capsysbinary):
+    laso = Laso(monkeypatch, capsysbinary)
+    file, model = tmp_path / "trees.conllu", tmp_path / "trees.laso"
+    file.write_text(TEXT * 4, encoding="utf-8")
+    laso(
+        "train", str(file), "--task", "parse", "--pipeline", "--epochs", "5", "--model", str(model)
+    )
+    # Tags are filled in like heads and labels; comments, multi-word tokens and empty nodes stay.
+    rows = [line.split("\t") for line in TEXT.split("\n")]
+    blank = [
+        [*row[:3], "_", "_", row[5], "_", "_", *row[8:]] if row[0].isdigit() else row
+        for row in rows
+    ]
+    unlabelled = tmp_path / "blank.conllu"
+    unlabelled.write_text("\n".join("\t".join(row) for row in blank), encoding="utf-8")
+    assert laso("tag", str(model), str(unlabelled)).out == TEXT
+    assert "LAS 100.00" in laso("eval", str(model), str(file)).out
+    text = tmp_path / "text.txt"
+    text.write_text("A cat sleeps\n", encoding="utf-8")
+    expected = "A\tDET\tDT\t2\tdet\ncat\tNOUN\tNN\t3\tnsubj\nsleeps\tVERB\tVBZ\t0\troot\n\n"
+    assert laso("tag", str(model), str(text)).out == expected
+    found = json.loads(laso("tag", str(model), str(text), "--json").out)
+    assert found["tags"] == [["DET", "DT"], ["NOUN", "NN"], ["VERB", "VBZ"]]
+    refused = laso("train", str(file), "--pipeline", "--task", "tag")
+    assert "--pipeline needs --task parse" in refused.err
