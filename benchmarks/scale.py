@@ -1,7 +1,8 @@
-"""Learning and labelling with more workers: scale.json and scale.md.
+"""Learning and labelling with more workers: scale.json, scale.md and scale.svg.
 
 Each row has what was measured, joblib's backend, the numbers of shards, workers and epochs, seconds
-of wall-clock time, the F or accuracy, and the bytes that travel in an epoch.
+of wall-clock time, the F or accuracy, and the bytes that travel in an epoch. The part ``quality``
+measures scores, which do not depend on the machine; the part ``time`` needs a quiet one.
 """
 
 from __future__ import annotations
@@ -10,25 +11,43 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from benchmarks import corpus
+from benchmarks import corpus, scale_report
 from laso import Tagger
 from laso.data import find_corpus, read
+from laso.engine import layout as at
+from laso.engine.workers import Workers
 from laso.experiments.measure import Row, load, machine, save
 from laso.training import Progress
 
 SEEDS = (0, 1, 2)
-EPOCHS = 30
-SIMULATED = (2, 4, 8, 16, 32, 64)
+EPOCHS = 10  # of one shard, as by default; shards have MORE times as many
+MORE = 1.3
+SEEDED = (1, 2, 16)  # shards that are learned with all seeds
+SIMULATED = (1, 2, 4, 8, 16, 32, 64)
+RUNS = 3  # of each measurement of time
 TIMES = 10  # copies of CoNLL-2000, to compare backends with
+FEW_EPOCHS = 4  # on these copies
 BACKENDS = ("threading", "loky", "dask", "ray")
 
 Say = Callable[[str], None]
 Data = tuple[list[Any], list[Any]]
+
+
+class Case(NamedTuple):
+    """What one row measures; its name and these numbers tell it from all others."""
+
+    what: str
+    backend: str = "threading"
+    shards: int = 1
+    workers: int = 1
+    epochs: int = EPOCHS
+    seed: int = 0
+    mixing: str = "changed"
+    number: int = 0  # of the run
 
 
 def chunks(part: str) -> Data:
@@ -47,109 +66,98 @@ def tags(part: str) -> Data:
 CORPORA = {"conll2000 chunks": chunks, "ewt upos": tags}
 
 
-def fitted(data: Data, **given: Any) -> tuple[Tagger, list[float]]:
+def fitted(data: Data, case: Case, dev: Data | None = None) -> tuple[Tagger, list[float]]:
     """Return a fitted tagger, and the seconds of each epoch."""
     ends: list[float] = []
 
     def note(progress: Progress) -> None:
-        if progress.example == progress.examples:
+        if progress.example == progress.examples and progress.score is None:
             ends.append(time.perf_counter())
 
-    model = Tagger(**given)
+    model = Tagger(
+        epochs=case.epochs,
+        shards=case.shards,
+        seed=case.seed,
+        mixing=case.mixing,
+        n_jobs=case.workers,
+        threads=1,
+    )
     start = time.perf_counter()
-    model.fit(*data, progress=note)
+    model.fit(*data, dev=dev, progress=note)
     first = ends[0] - (start + model.seconds_["read"] + model.seconds_["features"])
     return model, [first, *(b - a for a, b in pairwise(ends))]
 
 
-def row(what: str, backend: str, workers: int, model: Tagger, **found: Any) -> Row:
-    """Return a row of the results."""
-    traffic = getattr(model, "traffic_", [(0, 0)])
-    return {
-        "what": what,
-        "backend": backend,
-        "shards": model.shards or 1,
-        "workers": workers,
-        "epochs": model.n_iter_,
-        "seed": model.seed,
-        "bytes": sum(traffic[-1]) if backend != "threading" else 0,
-        **found,
-    }
+def more_epochs(shards: int) -> int:
+    """Return the number of epochs of so many shards."""
+    return EPOCHS if shards == 1 else int(EPOCHS * MORE)
 
 
 # --------------------------------------------------------------------------- what is measured
 
 
-def quality(name: str) -> Iterator[Row]:
-    """One shard, two on two threads, and sixteen: seconds of an epoch, and the test score."""
-    train, test = CORPORA[name]("train"), CORPORA[name]("test")
-    fitted(train, epochs=1)  # compiles
-    for seed in SEEDS:
-        for shards, workers, epochs in ((1, 1, EPOCHS), (2, 2, EPOCHS), (16, 2, EPOCHS * 13 // 10)):
-            model, epoch_s = fitted(
-                train, epochs=epochs, seed=seed, shards=shards, n_jobs=workers, threads=1
-            )
-            yield row(
-                f"learning, {name}",
-                "threading",
-                workers,
-                model,
-                train_s=sum(epoch_s),
-                epoch_s=statistics.median(epoch_s),
-                f=100 * model.score(*test),
-            )
+def scored(case: Case) -> Row:
+    """Return the test score after each epoch; nothing is chosen by it."""
+    read_part = CORPORA[case.what.partition(", ")[2]]
+    model, _ = fitted(read_part("train"), case, dev=read_part("test"))
+    scores = [round(100 * score, 3) for score in model.scores_]
+    traffic = getattr(model, "traffic_", [(0, 0)])
+    return {"train_s": None, "f": scores[-1], "scores": scores, "bytes": sum(traffic[-1])}
 
 
-def simulated(name: str) -> Iterator[Row]:
-    """Many shards, one after the other: the score on a held-out tenth after each epoch."""
-    train = CORPORA[name]("train")
-    for shards in (1, *SIMULATED):
-        model, epoch_s = fitted(train, epochs=EPOCHS * 13 // 10, shards=shards, held_out=0.1)
-        yield row(
-            f"simulation, {name}",
-            "threading",
-            1,
-            model,
-            train_s=sum(epoch_s),
-            f=100 * max(model.scores_),
-            scores=[round(100 * score, 3) for score in model.scores_],
-            traffic=sum(model.traffic_[-1]) if shards > 1 else 0,
-        )
+def timed(case: Case) -> Row:
+    """Return the seconds of an epoch in threads."""
+    train = CORPORA[case.what.partition(", ")[2]]("train")
+    fitted((train[0][:100], train[1][:100]), case._replace(epochs=1))  # loads machine code
+    model, epoch_s = fitted(train, case)
+    return {
+        "train_s": sum(epoch_s),
+        "epoch_s": statistics.median(epoch_s),
+        "features_s": model.seconds_["features"],
+        "tokens": sum(map(len, train[0])),
+        "rows": int(model.weights_.ints[at.ROWS]),
+        "weight_bytes": model.size_.bytes,
+        "token_bytes": token_bytes(model, train),
+        "f": None,
+        "bytes": 0,
+    }
 
 
-def backends() -> Iterator[Row]:
-    """Two shards on two workers of each backend, on a large corpus."""
+def token_bytes(model: Tagger, data: Data) -> float:
+    """Return the bytes that a token has in files of encoded examples."""
+    some = data[0][:1000], data[1][:1000]
+    encoded = model.encode_gold(*model.task_.read(*some))
+    return sum(array.nbytes for array in encoded) / sum(map(len, some[0]))
+
+
+def on_backend(case: Case) -> Row:
+    """Return the seconds of an epoch with workers of a backend, on a large corpus."""
     X, y = chunks("train")
-    large = X * TIMES, y * TIMES
-    for backend in BACKENDS:
-        with cluster(backend):
-            fitted((X[:100], y[:100]), epochs=1, shards=2, n_jobs=2)  # starts the workers
-            model, epoch_s = fitted(large, epochs=4, shards=2, n_jobs=2)
-        seconds = statistics.median(epoch_s[1:])
-        yield row(
-            f"backends, {TIMES} times conll2000", backend, 2, model, train_s=sum(epoch_s),
-            epoch_s=seconds, f=None,
-        )  # fmt: skip
+    with cluster(case.backend, case.workers):
+        fitted((X[:100], y[:100]), case._replace(epochs=1))  # starts the workers
+        model, epoch_s = fitted((X * TIMES, y * TIMES), case)
+    return {
+        "train_s": sum(epoch_s),
+        "epoch_s": statistics.median(epoch_s[1:]),
+        "f": None,
+        "bytes": 0 if case.backend == "threading" else sum(model.traffic_[-1]),
+    }
 
 
-def labelling() -> Iterator[Row]:
-    """Label a large corpus with one and with two workers."""
-    model, _ = fitted(chunks("train"), epochs=3, threads=1)
-    many = chunks("test")[0] * TIMES
-    model.predict(many[:100])
-    for backend, workers in (("threading", 1), ("threading", 2), ("loky", 1), ("loky", 2)):
-        with cluster(backend, workers):
-            model.threads = workers if backend == "threading" else 1
-            model.n_jobs = workers
-            list(model.predict_stream(many[:4000]))
-            start = time.perf_counter()
-            found = (
-                model.predict(many) if backend == "threading" else list(model.predict_stream(many))
-            )
-            seconds = time.perf_counter() - start
-        tokens = sum(map(len, found))
-        yield row("labelling", backend, workers, model, train_s=seconds, f=None,
-                  tokens_per_s=tokens / seconds)  # fmt: skip
+def labelled(case: Case) -> Row:
+    """Return the seconds to label a large corpus."""
+    model, _ = fitted(chunks("train"), Case("", epochs=3))
+    many = chunks("test")[0] * 2 * TIMES
+    with cluster(case.backend, case.workers):
+        model.n_jobs = case.workers
+        with Workers(case.workers) as workers:  # starts them
+            list(workers.run(len, [((),)] * case.workers))
+        list(model.predict_stream(many[:4000]))
+        start = time.perf_counter()
+        found = list(model.predict_stream(many))
+        seconds = time.perf_counter() - start
+    tokens = sum(map(len, found))
+    return {"train_s": seconds, "f": None, "bytes": 0, "tokens_per_s": tokens / seconds}
 
 
 @contextmanager
@@ -162,7 +170,7 @@ def cluster(backend: str, workers: int = 2) -> Iterator[None]:
 
         with (
             LocalCluster(
-                n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None
+                n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=":0"
             ) as made,
             Client(made),
             joblib.parallel_config(backend),
@@ -175,108 +183,82 @@ def cluster(backend: str, workers: int = 2) -> Iterator[None]:
 
         register_ray()
         ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False)
+        try:
+            with joblib.parallel_config(backend, n_jobs=workers):
+                yield
+        finally:
+            ray.shutdown()
+        return
     with joblib.parallel_config(backend, n_jobs=workers):
         yield
-    if backend == "ray":
-        ray.shutdown()
+
+
+def quality() -> dict[Case, Callable[[Case], Row]]:
+    """Return what measures scores: shards one after the other, and ways to mix them."""
+    cases = [
+        Case(f"learning, {name}", shards=shards, epochs=more_epochs(shards), seed=seed)
+        for some, seeds in ((SEEDED, SEEDS), (SIMULATED, SEEDS[:1]))
+        for seed in seeds
+        for name in CORPORA
+        for shards in some
+    ]
+    name = next(iter(CORPORA))
+    cases += [
+        Case(f"mixing, {name}", shards=shards, epochs=more_epochs(shards), mixing=mixing)
+        for mixing in ("uniform", "updates")
+        for shards in SEEDED[1:]
+    ]
+    return dict.fromkeys(cases, scored)
+
+
+def times() -> dict[Case, Callable[[Case], Row]]:
+    """Return what measures seconds: epochs of one shard and of two, backends, labelling."""
+    epochs = [
+        Case(f"epochs, {name}", shards=shards, workers=shards, number=number)
+        for name in CORPORA
+        for number in range(RUNS)
+        for shards in (1, 2)
+    ]
+    what = f"backends, {TIMES} times conll2000"
+    backends = [Case(what, backend, shards=2, workers=2, epochs=FEW_EPOCHS) for backend in BACKENDS]
+    labelling = [
+        Case("labelling", backend, workers=workers, number=number)
+        for backend in BACKENDS[:2]
+        for number in range(RUNS)
+        for workers in (1, 2)
+    ]
+    return {
+        **dict.fromkeys(epochs, timed),
+        **dict.fromkeys(backends, on_backend),
+        **dict.fromkeys(labelling, labelled),
+    }
+
+
+PARTS = {"quality": quality, "time": times}
 
 
 # --------------------------------------------------------------------------- results
 
 
-def measures() -> dict[str, Callable[[], Iterator[Row]]]:
-    """Return all measurements by name."""
-    return {
-        **{f"learning, {name}": partial(quality, name) for name in CORPORA},
-        **{f"simulation, {name}": partial(simulated, name) for name in CORPORA},
-        f"backends, {TIMES} times conll2000": backends,
-        "labelling": labelling,
-    }
-
-
-def run(results: Path, say: Say, *, again: bool = False) -> Path:
-    """Measure what is missing, and write the report."""
+def run(results: Path, say: Say, *, part: str | None = None, again: bool = False) -> Path:
+    """Measure what is missing, of one part or of all, and write the report after each row."""
     path = results / "scale.json"
     rows: list[Row] = load(path) or []
-    for what, measure in measures().items():
-        if not again and any(each["what"] == what for each in rows):
+    for name, cases in PARTS.items():
+        if part not in (None, name):
             continue
-        found = []
-        for each in measure():
-            found.append(each | {"machine": machine()})
-            score = "" if each["f"] is None else f", {each['f']:.2f}"
-            say(
-                f"{what}: {each['backend']}, {each['shards']} shards, {each['workers']} workers, "
-                f"{each['train_s']:.1f} s{score}"
-            )
-        rows = [each for each in rows if each["what"] != what] + found
-        save(path, rows)
-    return report(results, rows)
+        for case, measure in cases().items():
+            known = [row for row in rows if case_of(row) == case]
+            if known and not again:
+                continue
+            row = {**case._asdict(), **measure(case), "machine": machine()}
+            rows = [each for each in rows if each not in known] + [row]
+            save(path, rows)
+            say(f"{case}: {row['f'] if row['train_s'] is None else round(row['train_s'], 2)}")
+            scale_report.write(results, rows)
+    return scale_report.write(results, rows)
 
 
-def report(results: Path, rows: list[Row]) -> Path:
-    """Write the report."""
-    text = ["# More workers", "", "`python -m benchmarks scale` made this page.", ""]
-    for name in CORPORA:
-        some = [each for each in rows if each["what"] == f"learning, {name}"]
-        if some:
-            text += [f"## Learning, {name}", "", *_learning(some), ""]
-        some = [each for each in rows if each["what"] == f"simulation, {name}"]
-        if some:
-            text += [f"## Many shards, {name}", "", *_simulation(some), ""]
-    for what, head in (("backends", "Backends"), ("labelling", "Labelling")):
-        some = [each for each in rows if each["what"].startswith(what)]
-        if some:
-            text += [f"## {head}", "", *_times(some), ""]
-    path = results / "scale.md"
-    path.write_text("\n".join(text), encoding="utf-8")
-    return path
-
-
-def _learning(rows: list[Row]) -> list[str]:
-    lines = [
-        "Threads of one process. The score is the mean over seeds, ± the standard deviation.",
-        "",
-        "| shards | workers | epochs | seconds an epoch | speed-up | score |",
-        "| ---: | ---: | ---: | ---: | ---: | ---: |",
-    ]
-    base = statistics.median(each["epoch_s"] for each in rows if each["shards"] == 1)
-    for shards in sorted({each["shards"] for each in rows}):
-        some = [each for each in rows if each["shards"] == shards]
-        seconds = statistics.median(each["epoch_s"] for each in some)
-        scores = [each["f"] for each in some]
-        lines.append(
-            f"| {shards} | {some[0]['workers']} | {some[0]['epochs']} | {seconds:.2f} "
-            f"| {base / seconds:.2f} | {statistics.mean(scores):.2f} ± "
-            f"{statistics.stdev(scores):.2f} |"
-        )
-    return lines
-
-
-def _simulation(rows: list[Row]) -> list[str]:
-    epochs = (5, 10, 20, EPOCHS, EPOCHS * 13 // 10)
-    lines = [
-        "The score on a held-out tenth of the training data after some epochs, one seed; shards",
-        "one after the other. The last column has the bytes that would travel in the last",
-        "epoch, if shards were learned by other processes.",
-        "",
-        f"| shards | {' | '.join(f'after {n}' for n in epochs)} | MB |",
-        f"| ---: | {' | '.join('---:' for _ in epochs)} | ---: |",
-    ]
-    for each in rows:
-        scores = each["scores"]
-        shown = " | ".join(f"{scores[min(n, len(scores)) - 1]:.2f}" for n in epochs)
-        lines.append(f"| {each['shards']} | {shown} | {each['traffic'] / 1e6:.1f} |")
-    return lines
-
-
-def _times(rows: list[Row]) -> list[str]:
-    lines = ["| backend | shards | workers | seconds | against the first |"]
-    lines += ["| --- | ---: | ---: | ---: | ---: |"]
-    times = [float(each.get("epoch_s") or each["train_s"]) for each in rows]
-    for each, seconds in zip(rows, times, strict=True):
-        lines.append(
-            f"| {each['backend']} | {each['shards']} | {each['workers']} | {seconds:.2f} "
-            f"| {seconds / times[0]:.2f} |"
-        )
-    return lines
+def case_of(row: Row) -> Case:
+    """Return what a row has measured."""
+    return Case(**{name: row[name] for name in Case._fields})

@@ -1,16 +1,22 @@
 """Iterative parameter mixing (McDonald, Hall & Mann 2010): shards learn apart, weights are mixed.
 
-In each epoch every shard learns from its own examples, starting from the same weights. What it has
+In each round every shard learns from its own examples, starting from the same weights. What it has
 changed is a ``Change``; ``mix`` adds the changes of all shards to the weights, in the order of the
-shards. So the result depends on the number of shards, and not on where they were learned.
+shards. So the result depends on the number of shards, and not on where they were learned. In the
+paper a round is an epoch. Here the first epochs have several, and all epochs of many shards.
 
 The weights are scale * v, and their running sum is scales * v - u. If shard s has changed an entry
 of v by d, and its own running sum is scales_s * v - u_s, then mixing adds
 
-    m_s * d                               to v, where m_s = mu_s * scale_s / sum(mu_t * scale_t)
-    (scales * m_s - scales_s) * d + u_s   to u, where scales = its old value + sum(scales_t)
+    m_s * d                                         to v, m_s = a_s * scale_s / sum(mu_t * scale_t)
+    scales * m_s * d - a_s / mu_s * (scales_s * d - u_s)    to u, scales = old + sum(scales_t)
 
-for each shard in turn. All other entries stay as they are.
+for each shard in turn, where mu_s is the share of the shard, and a_s its share of this weight. All
+other entries stay as they are.
+
+In the paper a_s is mu_s. But most features occur in few shards, which alone change their weights,
+and are then divided by the number of all. So by default a_s is 1 / n where n shards have changed
+the weight.
 """
 
 from __future__ import annotations
@@ -23,24 +29,38 @@ from typing import NamedTuple
 import numpy as np
 
 from laso.engine import layout as at
+from laso.engine.bloom import without_filter
 from laso.engine.exact import ExactMachine
 from laso.engine.layout import Array, Dataset, WeightTable
 from laso.engine.likelihood import Climber, measure
 from laso.engine.machine import Machine, grown_table, insert, longer, used_slots, with_precisions
 from laso.engine.passes import InTurn, Learner, Training
-from laso.engine.rows import no_heads
+from laso.engine.rows import (
+    MATRICES,
+    from_triples,
+    is_sparse,
+    n_labels,
+    no_heads,
+    spread,
+    triples,
+)
 from laso.updates import Climb
 
 MOST_SHARDS = 100_000
 LONGEST_RUN = 1000  # consecutive examples of one shard: they lie together in files
+FIRST_MIXES = 4  # in the first epoch, when most is learned; half as many in each epoch after it
+SHARDS_A_MIX = 4  # many shards are mixed more often: once in an epoch for so many of them
+MOST_MIXES = 16
+FEWEST = 8  # examples that a shard learns between mixing
 
 
 class Start(NamedTuple):
-    """The weights that all shards start an epoch with."""
+    """The weights that all shards start a round with."""
 
     keys: Array  # int64: the feature key of each row
     slots: Array
     v: Array
+    heads: Array  # of sparse rows, at least one; of dense rows none
     ints: Array
     reals: Array
     precisions: Array  # of arow()
@@ -49,14 +69,14 @@ class Start(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What an epoch has changed in the weights of a shard."""
+    """What a round has changed in the weights of a shard."""
 
     keys: Array  # int64: the feature keys of new rows, which follow those of the start
-    where: Array  # int64: the changed weights, as row * labels + label
+    where: Array  # the changed weights, as row * labels + label
     v: Array  # their differences from the start
     u: Array  # their part of the running sum
-    precisions: Array  # differences, all weights of arow(); else empty
-    squares: Array  # differences, all weights of adagrad(); else empty
+    precisions: Array  # their differences, of arow(); else empty
+    squares: Array  # their differences, of adagrad(); else empty
     ints: Array
     reals: Array
     clock: float
@@ -111,20 +131,30 @@ def shard_of_examples(n: int, shards: int) -> Array:
     return (np.arange(n) // run) % shards
 
 
+def in_rounds(order: Array, shards: int, epoch: int) -> list[list[Array]]:
+    """Return the examples of each shard in each round of an epoch; weights are mixed after each."""
+    shard_of = shard_of_examples(len(order), shards)
+    mixes = max(FIRST_MIXES >> min(epoch, FIRST_MIXES), -(-shards // SHARDS_A_MIX))
+    mixes = max(1, min(mixes, MOST_MIXES, len(order) // (FEWEST * shards))) if shards > 1 else 1
+    parts = [np.array_split(order[shard_of[order] == shard], mixes) for shard in range(shards)]
+    rounds = [[part for part in some if len(part)] for some in zip(*parts, strict=True)]
+    return [some for some in rounds if some]
+
+
 def start_of(training: Training) -> Start:
     """Return the weights of a training, for the shards to start with."""
     table = training.table
     rows = int(table.ints[at.ROWS])
-    precisions = table.precisions[: rows if len(table.precisions) else 0]
-    squares = None if training.squares is None else training.squares[:rows]
+    used = int(table.ints[at.USED]) if is_sparse(table) else rows
     return Start(
         keys_by_row(table),
         table.slots,
-        table.v[:rows],
+        table.v[:used],
+        table.heads[: max(rows, 1)],
         table.ints,
         table.reals,
-        precisions,
-        squares,
+        table.precisions[: used if len(table.precisions) else 0],
+        None if training.squares is None else training.squares[:rows],
         training.clock,
     )
 
@@ -148,18 +178,30 @@ def by_updates(updates: Array) -> Array:
     return updates / total if total else uniform(updates)
 
 
-Mixing = Callable[[Array], Array]
-MIXINGS: dict[str, Mixing] = {"uniform": uniform, "updates": by_updates}
+class Mixing(NamedTuple):
+    """How shards are mixed."""
+
+    shares: Callable[[Array], Array]  # of the shards, from their numbers of updates
+    by_weight: bool = False  # each weight among the shards that have changed it
 
 
+MIXINGS = {
+    "changed": Mixing(uniform, by_weight=True),
+    "uniform": Mixing(uniform),
+    "updates": Mixing(by_updates),
+}
+DEFAULT = MIXINGS["changed"]
+
+
+@np.errstate(over="ignore", invalid="ignore")  # the estimator looks for weights that overflow
 def mix(
-    training: Training, changes: Sequence[Change], learner: ShardLearner, mixing: Mixing = uniform
-) -> None:
-    """Add the changes of all shards to the weights of a training."""
+    training: Training, changes: Sequence[Change], learner: ShardLearner, mixing: Mixing = DEFAULT
+) -> Array:
+    """Add the changes of all shards to the weights of a training; return the changed places."""
     old, rows = training.table.reals.copy(), int(training.table.ints[at.ROWS])
     generation = int(training.table.ints[at.GENERATION])
     updates = np.array([int(change.ints[at.GENERATION]) - generation for change in changes])
-    reals, mu = np.stack([change.reals for change in changes]), mixing(updates)
+    reals, mu = np.stack([change.reals for change in changes]), mixing.shares(updates)
     # As differences, so that what is the same in all shards stays the same to the last bit.
     mixed = old + mu @ (reals - old)
     keys = np.unique(np.concatenate([change.keys for change in changes]))
@@ -168,131 +210,224 @@ def mix(
     table.reals[at.SCALES] = scales = old[at.SCALES] + math.fsum(reals[:, at.SCALES])
     table.ints[at.GENERATION] = generation + math.ceil(float(mu @ updates) - 1e-9)
     table.ints[at.TICKS] += sum(int(change.ints[at.TICKS]) for change in changes)
-    places = [Places(rows, keys, change) for change in changes]
-    for place, change, share in zip(places, changes, mu, strict=True):
-        part = float(share * change.reals[at.SCALE] / mixed[at.SCALE])
-        sums = float(scales * part - change.reals[at.SCALES]) * change.v + change.u
-        table.v.reshape(-1)[place.weights] += part * change.v
-        table.u.reshape(-1)[place.weights] += sums
+    if len(changes[0].precisions):
+        table = with_precisions(table)
+    places = [_places(rows, keys, change) for change in changes]
+    weights = _Sparse(table, places) if is_sparse(table) else _Dense(table)
+    found = [weights.find(place) for place in places]
+    counts = _counts(found, len(weights.v)) if mixing.by_weight else None
+    for where, change, share in zip(found, changes, mu, strict=True):
+        own = share if counts is None else 1.0 / counts[where]
+        part = own * float(change.reals[at.SCALE] / mixed[at.SCALE])
+        sums = float(change.reals[at.SCALES]) * change.v - change.u
+        if counts is not None:
+            sums *= len(changes) * own
+        step = part * change.v
+        weights.v[where] += step
+        weights.u[where] += scales * step - sums
         if len(change.precisions):
-            table = training.table = with_precisions(table)
-            table.precisions[place.rows] += change.precisions
-    measure(table)
+            weights.precisions[where] += change.precisions
+    training.table = weights.table()
+    measure(training.table)
     _mix_steps(training, changes, places, mu)
     if changes[0].objective is not None:
-        training.objective = math.fsum(c.objective or 0.0 for c in changes) - learner.penalty(table)
+        parts = math.fsum(change.objective or 0.0 for change in changes)
+        training.objective = parts - learner.penalty(training.table)
+    return weights.changed(places)
 
 
-class Places:
-    """Where the changes of a shard belong in the mixture."""
+def _places(rows: int, keys: Array, change: Change) -> Array:
+    """Return where the changed weights of a shard belong in the mixture."""
+    row, label = np.divmod(change.where.astype(np.int64), change.n_labels)
+    new = row >= rows
+    row[new] = rows + np.searchsorted(keys, change.keys)[row[new] - rows]
+    return np.asarray(row * change.n_labels + label)
 
-    def __init__(self, rows: int, keys: Array, change: Change) -> None:
-        self.rows = np.concatenate([np.arange(rows), rows + np.searchsorted(keys, change.keys)])
-        n_labels = change.n_labels
-        row, label = np.divmod(change.where, n_labels)
-        self.weights = self.rows[row] * n_labels + label
+
+def _counts(places: Sequence[Array], length: int) -> Array:
+    """Return the number of shards that have changed each weight."""
+    counts = np.zeros(length, np.int32)
+    for each in places:
+        counts[each] += 1
+    return counts
+
+
+class _Dense:
+    """The weights of dense rows, by places row * labels + label."""
+
+    def __init__(self, table: WeightTable) -> None:
+        self._table = table
+        self.v, self.u = table.v.reshape(-1), table.u.reshape(-1)
+        self.precisions = table.precisions.reshape(-1)
+
+    def find(self, places: Array) -> Array:
+        return places
+
+    def table(self) -> WeightTable:
+        return self._table
+
+    def changed(self, places: Sequence[Array]) -> Array:
+        return np.flatnonzero(_counts(places, len(self.v)))
+
+
+class _Sparse:
+    """The entries of sparse rows, those of further places included."""
+
+    def __init__(self, table: WeightTable, places: Sequence[Array]) -> None:
+        self._table = table
+        known, values = triples(table, np.arange(int(table.ints[at.ROWS])))
+        self._places = np.unique(np.concatenate([known, *places]))
+        self.v, self.u, self.precisions = (
+            spread(values[name], self.find(known), len(self._places)) for name in MATRICES
+        )
+
+    def find(self, places: Array) -> Array:
+        return np.searchsorted(self._places, places)
+
+    def changed(self, places: Sequence[Array]) -> Array:
+        return np.unique(np.concatenate(places))
+
+    def table(self) -> WeightTable:
+        rows, labels = np.divmod(self._places, n_labels(self._table))
+        made = {"v": self.v, "u": self.u}
+        if len(self._table.precisions):
+            made["precisions"] = self.precisions
+        table = self._table._replace(
+            **from_triples(rows, labels, made, int(self._table.ints[at.ROWS]))
+        )
+        table.ints[at.USED] = len(table.v)
+        return table._replace(heads=longer(table.heads, len(table.mark)))
 
 
 def _mix_steps(
-    training: Training, changes: Sequence[Change], places: Sequence[Places], mu: Array
+    training: Training, changes: Sequence[Change], places: Sequence[Array], mu: Array
 ) -> None:
     """Mix the state of gradient steps: the clock, and the sums of squared gradients."""
     clocks = np.array([change.clock for change in changes])
     training.clock += float(mu @ (clocks - training.clock))
-    if not len(changes[0].squares):
+    if not any(len(change.squares) for change in changes):
         return
-    known, rows = training.squares, int(training.table.ints[at.ROWS])
-    squares = longer(changes[0].squares[:0] if known is None else known, rows)
+    table, known = training.table, training.squares
+    empty = np.zeros((0, table.v.shape[1]), table.v.dtype)
+    squares = longer(empty if known is None else known, int(table.ints[at.ROWS]))
     for place, change in zip(places, changes, strict=True):
-        squares[place.rows] += change.squares
+        squares.reshape(-1)[place] += change.squares
     training.squares = squares
 
 
 def _table(start: Start) -> WeightTable:
-    """Return the weights as a table of its own, with an empty running sum."""
-    rows, n_labels = start.v.shape
-    v = np.zeros((rows * 5 // 4 + 1024, n_labels), start.v.dtype)  # with room for new features
-    v[:rows] = start.v
+    """Return the weights as a table of its own, with an empty running sum and room for more."""
+    sparse, rows = len(start.heads) > 0, len(start.keys)
+    room = rows * 5 // 4 + 1024
+    entries = len(start.v) * 5 // 4 + 1024
+    v = longer(start.v, entries)
     reals, ints = start.reals.copy(), start.ints.copy()
     reals[at.SCALES], ints[at.TICKS] = 0.0, 0
     return WeightTable(
         slots=start.slots.copy(),
         v=v,
-        u=np.zeros(v.shape, v.dtype),
-        mark=np.full(len(v), -1, np.int64),
+        u=np.zeros((entries, 1) if sparse else v.shape, v.dtype),
+        mark=np.full(room, -1, np.int64),
         ints=ints,
         reals=reals,
-        precisions=longer(start.precisions, len(v) if len(start.precisions) else 0),
-        heads=no_heads(),
+        precisions=longer(start.precisions, entries if len(start.precisions) else 0),
+        heads=longer(start.heads, room) if sparse else no_heads(),
     )
 
 
 def _change(start: Start, training: Training, wrong: int, penalty: float) -> Change:
     """Return how the weights of a training differ from those it has started with."""
-    table, known = training.table, len(start.keys)
-    keys, aligned = _alignment(start, table)
-    v, u = aligned(table.v), aligned(table.u)
-    changed = u != 0
-    changed[:known] |= v[:known] != start.v
-    changed[known:] |= v[known:] != 0
-    where = np.flatnonzero(changed)
-    differences = v.reshape(-1)[where]
-    old = int(np.searchsorted(where, start.v.size))
-    differences[:old] -= start.v.reshape(-1)[where[:old]]
-    none = np.zeros((0, v.shape[1]), v.dtype)
-    precisions = squares = none
-    if len(table.precisions):
-        precisions = aligned(longer(table.precisions, len(table.v))).copy()
-        precisions[: len(start.precisions)] -= start.precisions
-    if training.squares is not None:
-        squares = aligned(longer(training.squares, len(table.v)))
-        if start.squares is not None:
-            squares[: len(start.squares)] -= start.squares
+    table = training.table
+    keys, numbers = _alignment(start, table)
+    found = _sparse_changes if is_sparse(table) else _dense_changes
+    where, values = found(start, training, numbers, len(keys))
+    if int(where[-1] if len(where) else 0) < 2**31:
+        where = where.astype(np.int32)
+    none = np.zeros(0, table.v.dtype)
     return Change(
-        keys[known:],
+        keys[len(start.keys) :],
         where,
-        differences,
-        u.reshape(-1)[where],
-        precisions,
-        squares,
+        values["v"],
+        values["u"],
+        values.get("precisions", none),
+        values.get("squares", none),
         table.ints,
         table.reals,
         training.clock,
         None if training.objective is None else training.objective + penalty,
         wrong,
-        v.shape[1],
+        n_labels(table),
     )
 
 
-def _alignment(start: Start, table: WeightTable) -> tuple[Array, Callable[[Array], Array]]:
-    """Return the keys of all rows, those of the start first, and a function that orders rows so.
+def _dense_changes(
+    start: Start, training: Training, numbers: Array, rows: int
+) -> tuple[Array, dict[str, Array]]:
+    """Return which weights of dense rows have changed, and the differences."""
+    table, used = training.table, len(numbers)
+    after = {"v": table.v[:used], "u": table.u[:used]}
+    before: dict[str, Array] = {"v": start.v, "u": start.v[:0]}
+    if len(table.precisions):
+        after["precisions"] = longer(table.precisions[:used], used)
+        before["precisions"] = start.precisions
+    if training.squares is not None:
+        after["squares"] = longer(training.squares[:used], used)
+        before["squares"] = start.v[:0] if start.squares is None else start.squares
+    if not (rows == used and np.array_equal(numbers, np.arange(rows))):
+        after = {name: spread(array, numbers, rows) for name, array in after.items()}
+    changed = np.zeros((rows, table.v.shape[1]), bool)
+    for name, array in after.items():
+        known = len(before[name])
+        changed[:known] |= array[:known] != before[name]
+        changed[known:] |= array[known:] != 0
+    where = np.flatnonzero(changed)
+    values = {}
+    for name, array in after.items():
+        values[name] = array.reshape(-1)[where]
+        known = int(np.searchsorted(where, before[name].size))
+        values[name][:known] -= before[name].reshape(-1)[where[:known]]
+    return where, values
+
+
+def _sparse_changes(
+    start: Start, training: Training, numbers: Array, rows: int
+) -> tuple[Array, dict[str, Array]]:
+    """Return which weights of sparse rows have changed, and the differences."""
+    old = training.table._replace(
+        v=start.v, u=start.v[:0], precisions=start.precisions, heads=start.heads
+    )
+    places, before = triples(old, np.arange(len(start.keys)))
+    found, after = triples(training.table, numbers)
+    union = np.union1d(places, found)
+    values = {}
+    for name, array in after.items():
+        values[name] = spread(array, np.searchsorted(union, found), len(union))
+        if len(before[name]):
+            values[name][np.searchsorted(union, places)] -= before[name]
+    changed = np.logical_or.reduce([each != 0 for each in values.values()])
+    return union[changed], {name: each[changed] for name, each in values.items()}
+
+
+def _alignment(start: Start, table: WeightTable) -> tuple[Array, Array]:
+    """Return the keys of all rows, those of the start first, and which of them each row is.
 
     Learning may have left out rows of the start that were empty.
     """
     keys, known = keys_by_row(table), len(start.keys)
     if len(keys) >= known and np.array_equal(keys[:known], start.keys):
-        return keys, lambda array: array[: len(keys)]
-    order = np.argsort(keys, kind="stable")
-    place = np.searchsorted(keys, start.keys, sorter=order)
-    found = order[np.minimum(place, len(keys) - 1)]
-    kept = keys[found] == start.keys
-    is_new = np.ones(len(keys), bool)
-    is_new[found[kept]] = False
-    new = np.flatnonzero(is_new)
-
-    def aligned(array: Array) -> Array:
-        rows = np.zeros((known + len(new), *array.shape[1:]), array.dtype)
-        rows[:known][kept] = array[found[kept]]
-        rows[known:] = array[new]
-        return rows
-
-    return np.concatenate([start.keys, keys[new]]), aligned
+        return keys, np.arange(len(keys))
+    order = np.argsort(start.keys, kind="stable")
+    place = np.searchsorted(start.keys, keys, sorter=order)
+    numbers = order[np.minimum(place, known - 1)]
+    is_new = start.keys[numbers] != keys
+    numbers[is_new] = known + np.arange(int(is_new.sum()))
+    return np.concatenate([start.keys, keys[is_new]]), numbers
 
 
 def _with_rows(table: WeightTable, keys: Array) -> WeightTable:
     """Return the table with further rows, for new feature keys."""
     rows = int(table.ints[at.ROWS])
-    table = grown_table(table, len(keys))
+    table = without_filter(grown_table(table, len(keys)))
     numbers = np.arange(rows + 1, rows + len(keys) + 1)
     insert(table.slots, np.stack([keys, numbers], axis=1))
     table.ints[at.ROWS] += len(keys)

@@ -9,31 +9,30 @@ Without such a configuration jobs run in threads. A job that is lost with its wo
 from __future__ import annotations
 
 import logging
-import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import laso
+from laso.engine.array_files import DatasetFiles, folder_of, in_files
 from laso.engine.layout import Array, Dataset
 from laso.engine.passes import Training
 from laso.engine.shards import (
+    DEFAULT,
     Change,
     Mixing,
     ShardLearner,
     Start,
+    in_rounds,
     mix,
-    shard_of_examples,
     start_of,
-    uniform,
 )
+from laso.engine.weight_files import WeightFiles, WeightLog
 from laso.errors import LasoError, WorkerLost
+from laso.files import temporary_folder
 
 log = logging.getLogger("laso.workers")
 
@@ -46,6 +45,8 @@ ATTEMPTS = 3  # how often a job is run if its worker is lost
 class Workers:
     """joblib's workers, as the caller has configured them.
 
+    Inside of a with statement they stay, ready for more jobs.
+
     Parameters
     ----------
     n_jobs : int, default=None
@@ -54,21 +55,28 @@ class Workers:
 
     def __init__(self, n_jobs: int | None = None) -> None:
         self.n_jobs = n_jobs
+        self._stack: ExitStack | None = None
+        self._kept: Any = None
+
+    def __enter__(self) -> Workers:
+        """Keep workers."""
+        self._stack = ExitStack()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let them go."""
+        self._let_go()
+        self._stack = None
 
     @property
     def count(self) -> int:
         """The number of workers."""
-        from joblib import Parallel
-
-        return int(Parallel(n_jobs=self.n_jobs, prefer="threads")._effective_n_jobs())
+        return int(self._parallel()._effective_n_jobs())
 
     @property
     def shares_memory(self) -> bool:
         """Whether workers are threads of this process."""
-        from joblib import Parallel
-
-        backend = Parallel(n_jobs=self.n_jobs, prefer="threads")._backend
-        return bool(getattr(backend, "supports_sharedmem", False))
+        return bool(getattr(self._parallel()._backend, "supports_sharedmem", False))
 
     def run(self, function: Callable[..., Any], jobs: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
         """Yield the results of ``function(*job)`` in the order of the jobs."""
@@ -84,6 +92,7 @@ class Workers:
             except Exception as error:
                 if not _is_loss(error):
                     raise
+                self._let_go()
                 if attempt == ATTEMPTS:
                     raise WorkerLost(
                         f"job {done + 1} of {len(jobs)} was lost {ATTEMPTS} times with its worker "
@@ -92,12 +101,56 @@ class Workers:
                 log.warning("a worker was lost (%s): running its jobs again", type(error).__name__)
 
     def _once(self, function: Callable[..., Any], jobs: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
-        from joblib import Parallel, delayed
+        from joblib import delayed
 
-        parallel = Parallel(n_jobs=self.n_jobs, prefer="threads")
-        if getattr(parallel._backend, "supports_return_generator", False):
-            parallel = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")
+        if self._stack is None:
+            parallel = self._generating()
+        elif self._kept is None:
+            parallel = self._kept = self._stack.enter_context(self._generating())
+        else:
+            parallel = self._kept
         yield from parallel(delayed(function)(*job) for job in jobs)
+
+    def _generating(self) -> Any:
+        """Return joblib's Parallel, which yields results as they come if the backend can."""
+        backend = self._parallel()._backend
+        can = getattr(backend, "supports_return_generator", False)
+        return self._parallel(**({"return_as": "generator"} if can else {}))
+
+    def _parallel(self, **given: Any) -> Any:
+        from joblib import Parallel
+
+        parallel = Parallel(n_jobs=self.n_jobs, prefer="threads", **given)
+        _mend(parallel._backend)
+        return parallel
+
+    def _let_go(self) -> None:
+        self._kept = None
+        if self._stack is not None:
+            self._stack.pop_all().close()
+
+
+def _mend(backend: Any) -> None:
+    """Let joblib survive the loss of Dask's workers.
+
+    Its backend calls nobody back for a task that the scheduler has given up, so that joblib waits
+    forever. And while one worker is left, joblib would run the jobs in the program.
+    """
+    if not hasattr(backend, "waiting_futures") or "mended" in vars(backend):
+        return
+    name = "submit" if hasattr(backend, "submit") else "apply_async"  # of older versions
+    start = getattr(backend, name)
+    backend.effective_n_jobs(-1)  # which raises an error if there is no worker at all
+
+    def started(function: Any, callback: Any = None) -> Any:
+        future = start(function, callback)
+        if callback is not None:
+            future.add_done_callback(lambda f: f.exception() and callback(f.exception()))
+        return future
+
+    setattr(backend, name, started)
+    backend.effective_n_jobs = lambda n_jobs: max(2, sum(backend.client.ncores().values()))
+    backend.mended = True
 
 
 def _is_loss(error: Exception) -> bool:
@@ -116,63 +169,6 @@ def _is_loss(error: Exception) -> bool:
     return bool(names & lost)
 
 
-# --------------------------------------------------------------------------- data for workers
-
-
-@dataclass(frozen=True)
-class ArrayFile:
-    """An array in a file, to be mapped into memory."""
-
-    path: str
-    dtype: str
-    shape: tuple[int, ...]
-    offset: int = 0
-
-    def opened(self) -> Array:
-        """Return the array; only the parts that are used are read."""
-        if 0 in self.shape:
-            return np.zeros(self.shape, self.dtype)
-        if not os.path.exists(self.path):
-            raise WorkerLost(
-                f"a worker does not see the file {self.path}: expected a folder that all workers "
-                "share, as in fit_stream(..., store=folder)"
-            )
-        # Not "r": compiled code takes arrays that may be written to; nothing ever is.
-        found = np.memmap(self.path, self.dtype, "c", self.offset, self.shape)
-        return np.asarray(found)
-
-
-@dataclass(frozen=True)
-class DatasetFiles:
-    """A dataset in files."""
-
-    arrays: tuple[ArrayFile, ...]
-
-    @lru_cache(maxsize=4)  # noqa: B019 - a worker has few datasets, each for a long time
-    def opened(self) -> Dataset:
-        """Return the dataset, mapped into memory."""
-        return Dataset(*(each.opened() for each in self.arrays))
-
-
-def in_files(dataset: Dataset, folder: Path) -> DatasetFiles:
-    """Return the dataset in files: its own where it is mapped already, else new ones."""
-    return DatasetFiles(
-        tuple(_in_file(array, folder / name) for name, array in dataset._asdict().items())
-    )
-
-
-def _in_file(array: Array, path: Path) -> ArrayFile:
-    dtype, shape = array.dtype.str, array.shape
-    base: Any = array
-    while base is not None and not isinstance(base, np.memmap):
-        base = getattr(base, "base", None)
-    if base is not None and array.flags.c_contiguous:
-        offset = array.__array_interface__["data"][0] - base.__array_interface__["data"][0]
-        return ArrayFile(str(base.filename), dtype, shape, base.offset + offset)
-    np.ascontiguousarray(array).tofile(path)
-    return ArrayFile(str(path.resolve()), dtype, shape)
-
-
 # --------------------------------------------------------------------------- learning in shards
 
 
@@ -184,16 +180,17 @@ class Shard:
     data: Dataset | DatasetFiles
     version: str
 
-    def __call__(self, order: Array, start: Start) -> Change:
-        """Return what an epoch changes."""
+    def __call__(self, order: Array, start: Start | WeightFiles) -> Change:
+        """Return what a round changes."""
         if laso.__version__ != self.version:
             raise WorkerLost(
                 f"a worker has laso {laso.__version__}, expected {self.version} as in the program"
             )
-        data = self.data.opened() if isinstance(self.data, DatasetFiles) else self.data
         try:
+            data = self.data.opened() if isinstance(self.data, DatasetFiles) else self.data
+            weights = start.opened() if isinstance(start, WeightFiles) else start
             # A copy, since some backends pass arrays that are for reading only.
-            return self.learner(data, order.copy(), start)
+            return self.learner(data, order.copy(), weights)
         except MemoryError as error:
             raise WorkerLost(
                 f"a worker has no memory left for {len(order)} examples: expected more shards, "
@@ -202,7 +199,10 @@ class Shard:
 
 
 class InShards:
-    """One pass over the examples: each shard learns from its own, then the weights are mixed."""
+    """One pass over the examples, in rounds: shards learn from their own, then they are mixed.
+
+    With a folder, workers of other processes read examples and weights from its files.
+    """
 
     def __init__(
         self,
@@ -210,12 +210,15 @@ class InShards:
         workers: Workers,
         shards: int,
         *,
-        mixing: Mixing = uniform,
+        mixing: Mixing = DEFAULT,
         folder: Path | None = None,
     ) -> None:
         self.learner, self.workers, self.shards = learner, workers, shards
         self.mixing, self.folder = mixing, folder
+        self.log = WeightLog(folder)
         self.traffic: list[tuple[int, int]] = []  # bytes to and from workers, of each epoch
+        self.keeps = False
+        self.before: Training | None = None  # as at the beginning of this epoch, if it is kept
         self._shard: Shard | None = None
 
     def __call__(
@@ -227,31 +230,44 @@ class InShards:
             if self.folder is not None:
                 data = in_files(dataset, self.folder)
             self._shard = Shard(self.learner, data, laso.__version__)
-        shard_of, start = shard_of_examples(len(order), self.shards), start_of(training)
-        orders = [order[shard_of[order] == shard] for shard in range(self.shards)]
-        orders = [each for each in orders if len(each)]
-        changes: list[Change] = []
+        self.before = training.copied() if self.keeps else None
+        self.traffic.append((0, 0))
         done = wrong = 0
-        for change in self.workers.run(self._shard, [(each, start) for each in orders]):
-            done += len(orders[len(changes)])
-            wrong += change.wrong
-            changes.append(change)
-            if len(changes) < len(orders):
-                yield done, wrong
-        mix(training, changes, self.learner, self.mixing)
-        sent = sum(each.nbytes for each in start if isinstance(each, np.ndarray))
-        self.traffic.append((sent * len(orders), sum(change.nbytes for change in changes)))
-        yield done, wrong
+        for orders in in_rounds(order, self.shards, training.epoch):
+            weights, size = self.log.written(start_of(training))
+            changes: list[Change] = []
+            for change in self.workers.run(self._shard, [(each, weights) for each in orders]):
+                done += len(orders[len(changes)])
+                wrong += change.wrong
+                changes.append(change)
+                if len(changes) < len(orders):
+                    yield done, wrong
+            self.log.changed = mix(training, changes, self.learner, self.mixing)
+            self._count(size, changes)
+            yield done, wrong
+
+    def _count(self, size: int, changes: Sequence[Change]) -> None:
+        """Count the bytes of a round; without a folder, as if each shard had its own worker."""
+        readers = len(changes)
+        if self.folder is not None:
+            readers = min(readers, self.workers.count)
+        sent, received = self.traffic[-1]
+        received += sum(change.nbytes for change in changes)
+        self.traffic[-1] = sent + size * readers, received
 
 
 @contextmanager
 def in_shards(
-    learner: ShardLearner, n_jobs: int | None, shards: int, mixing: Mixing
+    learner: ShardLearner, workers: Workers, shards: int, mixing: Mixing, dataset: Dataset
 ) -> Iterator[InShards]:
-    """Give the passes of a training in shards; workers of other processes read data from files."""
-    workers = Workers(n_jobs)
-    if workers.shares_memory:
-        yield InShards(learner, workers, shards, mixing=mixing)
-        return
-    with tempfile.TemporaryDirectory(prefix="laso-shards-") as folder:
-        yield InShards(learner, workers, shards, mixing=mixing, folder=Path(folder))
+    """Give the passes of a training in shards.
+
+    Workers of other processes read from files, which are beside those of the dataset if it has any.
+    """
+    with ExitStack() as stack:
+        stack.enter_context(workers)
+        folder = None
+        if not workers.shares_memory:
+            beside = folder_of(dataset) or Path(tempfile.gettempdir())
+            folder = stack.enter_context(temporary_folder(beside))
+        yield InShards(learner, workers, shards, mixing=mixing, folder=folder)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from copy import copy
+from functools import lru_cache
 from itertools import chain, islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from laso.engine.workers import Workers
@@ -19,11 +25,24 @@ AHEAD = 8  # batches in memory for each worker
 def predicted_stream(model: Predictor, X: Iterable[Any], batch: int = BATCH) -> Iterator[Any]:
     """Yield the output of each input, some batches at a time."""
     inputs = iter(X)
-    workers = Workers(model.n_jobs)
-    some = AHEAD * workers.count
-    while batches := list(islice(_batches(inputs, batch), some)):
-        found = workers.run(_predict, [(model, each) for each in batches])
-        yield from chain.from_iterable(found)
+    with ExitStack() as stack:
+        workers = stack.enter_context(Workers(model.n_jobs))
+        batches, some = _batches(inputs, batch), AHEAD * workers.count
+        light = _without_training(model)
+        source: Predictor | str = light
+        if not workers.shares_memory and workers.count > 1:
+            made = tempfile.TemporaryDirectory(prefix="laso-model-", ignore_cleanup_errors=True)
+            path = Path(stack.enter_context(made), "model")
+            _write(light, path)
+            first = list(islice(batches, some))
+            try:
+                found = list(workers.run(_predict, [(str(path), each) for each in first]))
+                source = str(path)
+            except FileNotFoundError:  # they are on other machines: the model goes with each batch
+                found = list(workers.run(_predict, [(light, each) for each in first]))
+            yield from chain.from_iterable(found)
+        while jobs := [(source, each) for each in islice(batches, some)]:
+            yield from chain.from_iterable(workers.run(_predict, jobs))
 
 
 def is_remote(model: Predictor, X: Any) -> bool:
@@ -39,7 +58,28 @@ def is_remote(model: Predictor, X: Any) -> bool:
     return workers.count > 1 and not workers.shares_memory
 
 
-def _predict(model: Predictor, batch: list[Any]) -> list[Any]:
+def _without_training(model: Predictor) -> Predictor:
+    """Return the model without what only learning needs."""
+    made = copy(model)
+    made.training_ = None
+    return made
+
+
+def _write(model: Predictor, path: Path) -> None:
+    """Write a model for workers, which read it once and not with every batch."""
+    from joblib import wrap_non_picklable_objects  # such as classes of the main program
+
+    path.write_bytes(pickle.dumps(wrap_non_picklable_objects(model, keep_wrapper=False)))
+
+
+@lru_cache(maxsize=2)
+def _read(path: str) -> Predictor:
+    found: Predictor = pickle.loads(Path(path).read_bytes())
+    return found
+
+
+def _predict(source: Predictor | str, batch: list[Any]) -> list[Any]:
+    model = _read(source) if isinstance(source, str) else source
     return list(model.decode(*model.encoded(batch)))
 
 
