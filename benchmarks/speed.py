@@ -17,6 +17,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks import speed_structures, speed_tokens
+
 ROOT = Path(__file__).parents[1]
 RUNS = 5
 Row = dict[str, Any]
@@ -157,6 +159,8 @@ MEASURES: dict[str, Callable[[Path], list[Row]]] = {
     "own_first_decode_s": own_first_decode,
     "start_s": start,
     "load_ms": load,
+    **speed_tokens.MEASURES,
+    **speed_structures.MEASURES,
 }
 UNITS = ("s", "ms")  # how keys end
 MEANINGS = {
@@ -164,6 +168,8 @@ MEANINGS = {
     "own_first_decode_s": "first decode of an own problem, compiled",
     "start_s": "process start to first label, warm",
     "load_ms": "load a model",
+    **speed_tokens.MEANINGS,
+    **speed_structures.MEANINGS,
 }
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from laso import SearchFailed, beam, bounded_best_first, delayed, perceptron, restart, standard
-from laso.engine import kernels, machine
+from laso.engine import bloom, kernels, machine
 from laso.engine import layout as at
-from laso.engine.kernels import scoring
-from laso.engine.layout import Dataset, WeightTable
+from laso.engine.hashing import mix
+from laso.engine.kernels import weights
+from laso.engine.layout import Dataset, Out, WeightTable
 from laso.engine.machine import (
     all_of,
     averaged,
@@ -83,13 +85,13 @@ def grown(monkeypatch) -> Counter[Any]:
     counts: Counter[Any] = Counter()
     grow_table, grow_run = machine.grown_table, machine.grown_run
 
-    def rows(table, extra):
+    def rows(table, extra, **more):
         counts[at.MORE_ROWS] += 1
-        return grow_table(table, extra)
+        return grow_table(table, extra, **more)
 
-    def space(run, status):
+    def space(run, status, what):
         counts[status] += 1
-        return grow_run(run, status)
+        return grow_run(run, status, what)
 
     monkeypatch.setattr(machine, "grown_table", rows)
     monkeypatch.setattr(machine, "grown_run", space)
@@ -107,6 +109,38 @@ def test_growing_arrays_change_nothing(task: Task, grown):
 
     same()
     assert min(grown[at.MORE_ROWS], grown[at.MORE_NODES], grown[at.MORE_ENTRIES]) > 0
+
+
+@pytest.mark.parametrize("task", [SEGMENTING, JOINT], ids=str)
+def test_a_filter_of_keys_changes_nothing(task: Task, monkeypatch):
+    @few
+    @given(task.corpora)
+    def same(corpus):
+        twins = Twins(task, corpus, beam(3), perceptron(), restart)
+        monkeypatch.setattr(bloom, "SLOTS_PER_ITEM", 0)
+        plain = learned(twins)
+        found = twins.machine.decode(corpus, all_of(corpus), plain)
+        monkeypatch.setattr(bloom, "SLOTS_PER_ITEM", 1 << 30)
+        for small in (False, True):
+            table = learned(twins, small=small)
+            assert len(table.bloom) or not len(corpus.items)
+            assert same_tables(table, plain)
+        filtered = twins.machine.decode(corpus, all_of(corpus), table)
+        assert all(map(np.array_equal, filtered, found))
+
+    same()
+
+
+def test_a_filter_has_all_keys_and_few_others():
+    table = bloom.with_filter(new_table(2))
+    for n in range(1000):
+        weights.row_of(table, mix(1, n))
+    made = bloom.with_filter(table)
+    assert np.array_equal(made.bloom, table.bloom)
+    buffer = Out(np.array([mix(1, n) for n in range(2000)]), np.ones(2000))
+    known = weights.keep_known(made, SimpleNamespace(out=buffer), 2000)
+    assert 1000 <= known < 1100
+    assert buffer.keys[:1000].tolist() == [mix(1, n) for n in range(1000)]
 
 
 def test_long_paths_need_more_scratch(grown):
@@ -149,14 +183,14 @@ def test_every_key_keeps_its_row_when_the_table_grows(keys):
     entries = np.array([(key, row + 1) for row, key in enumerate(sorted(keys))], np.int64)
     for capacity in (64, 256):
         slots = placed(entries.reshape(-1, 2), capacity)
-        assert [scoring.find(slots, key) for key in sorted(keys)] == list(range(len(keys)))
-        assert scoring.find(slots, 2**62 + 1) == -1
+        assert [weights.find(slots, key) for key in sorted(keys)] == list(range(len(keys)))
+        assert weights.find(slots, 2**62 + 1) == -1
 
 
 def test_a_grown_table_has_room_and_the_same_weights():
     table = new_table(2, dtype=np.float64)
     for n in range(900):
-        table.v[scoring.row_of(table.slots, table.ints, n * 7919)] = n
+        table.v[weights.row_of(table, n * 7919)] = n
     larger = grown_table(table, 5000)
     assert len(larger.v) >= 5900 <= len(larger.mark)
     assert len(larger.slots) >= 2 * 5900

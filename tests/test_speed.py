@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
+from typing import Any
 
 import pytest
 
-from benchmarks import speed
+from benchmarks import corpus, profile, speed, speed_tokens
 
 
 def test_rows_are_replaced_by_key(tmp_path, monkeypatch):
@@ -34,7 +35,7 @@ def test_rows_are_replaced_by_key(tmp_path, monkeypatch):
     assert said == ["load_ms, Tagger: 12.500"]
     table = (tmp_path / "speed.md").read_text()
     assert "| load a model | Tagger | 12.5 ms |" in table
-    assert "| file_tokens_per_s | python-crfsuite, ap | 84,000 |" in table
+    assert "| tokens per second, file to file | python-crfsuite, ap | 84,000 |" in table
 
 
 def test_what_is_measured_has_a_meaning():
@@ -44,3 +45,38 @@ def test_what_is_measured_has_a_meaning():
 def test_programs_that_fail_end_the_measurement():
     with pytest.raises(subprocess.CalledProcessError):
         speed.seconds(speed.python("raise SystemExit(1)"), {})
+
+
+def test_tokens_per_second_of_all_systems_in_one_run(tmp_path, monkeypatch):
+    pytest.importorskip("pycrfsuite")
+    files = corpus.files("bundled", tmp_path, quick=True)
+    monkeypatch.setattr(corpus, "files", lambda *_, **__: files)
+    monkeypatch.setattr(speed_tokens, "ROUNDS", 1)
+    monkeypatch.setattr(speed_tokens, "RUNS", 1)
+    monkeypatch.setattr(speed_tokens, "SMALL", 1)
+    monkeypatch.setattr(speed_tokens, "LARGE", 2)
+    monkeypatch.setitem(speed_tokens.TRAINING, "max_iterations", 2)
+    monkeypatch.setitem(speed_tokens.SETTINGS, "epochs", 1)
+    rows = speed_tokens.columns_tokens(tmp_path)
+    assert {one["system"] for one in rows} == {"laso", "python-crfsuite"}
+    assert all(one["value"] > 0 and 0 < one["f"] <= 100 for one in rows)
+    labelled = tmp_path / "labelled.txt"
+    speed_tokens.tag_by_peer(str(tmp_path / "peer.model"), str(files.test), str(labelled))
+    found = corpus.plain_read(labelled)
+    gold = corpus.plain_read(files.test)
+    assert [[token[:-1] for token in s] for s in found] == gold
+
+
+def test_a_profile_has_all_stages():
+    from laso import Tagger
+
+    sentences: list[Any] = [
+        [("the", "DT", "B-NP"), ("cat", "NN", "I-NP")],
+        [("sleeps", "VBZ", "O")],
+    ]
+    X = [[token[:2] for token in s] for s in sentences]
+    model = Tagger(epochs=1, threads=1).fit(X, [[token[2] for token in s] for s in sentences])
+    row = profile.measure("Tagger", model, sentences, 2)
+    assert [*row] == ["model", *profile.STAGES]
+    assert all(row[stage] >= 0 for stage in profile.STAGES)
+    assert "| keys and search |" in profile.report([row])

@@ -12,6 +12,7 @@ from laso.engine.lattice.layout import Paths
 from laso.engine.layout import Array, Dataset, Run, WeightTable
 from laso.engine.machine import sizes
 from laso.engine.problem import CompiledProblem
+from laso.engine.room import check_room
 from laso.engine.space import Space, grow
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def promises_chains(problem: type[CompiledProblem], dataset: Dataset) -> bool:
 def new_chain_search(run: Run, table: WeightTable, longest: int) -> ChainSearch:
     """Return working space for inputs of at most ``longest`` items."""
     labels = table.v.shape[1]
+    check_pairs(labels, table.v.itemsize + 8)
     return ChainSearch(
         states=np.zeros((2, run.states.shape[1]), np.int32),
         transitions=np.zeros((labels + 1, labels), table.v.dtype),
@@ -34,6 +36,15 @@ def new_chain_search(run: Run, table: WeightTable, longest: int) -> ChainSearch:
         raised=np.zeros((longest + 1, labels)),
         scales=np.zeros(longest + 1),
         betas=np.zeros((2, labels)),
+    )
+
+
+def check_pairs(labels: int, item: float) -> None:
+    """Raise OutOfMemory if there is no room for ``item`` bytes for each pair of labels."""
+    check_room(
+        item * labels * labels,
+        f"exact search over all pairs of {labels} labels",
+        "fewer labels, or a beam instead of exact()",
     )
 
 
@@ -61,8 +72,9 @@ def chain_probabilities(
     """Return the probability of each label at each item of the inputs, end to end."""
     lengths = sizes(dataset, order)
     ends = np.cumsum(lengths)
-    found = np.zeros((int(lengths.sum()), table.v.shape[1]))
     space = machine.new_run(dataset, order, table)
+    table = space.table  # with dense rows
+    found = np.zeros((int(lengths.sum()), table.v.shape[1]))
     work = new_chain_search(space.run, table, _longest(dataset, order))
     done = 0
     while done < len(order):

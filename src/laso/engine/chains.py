@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from laso.engine import layout as at
+from laso.engine.chain_search import check_pairs
 from laso.engine.lattice import chain_layout as lc
 from laso.engine.lattice.chain_layout import Chain, ChainWork
 from laso.engine.layout import Array, Dataset
@@ -94,6 +95,7 @@ def chain_of(machine: ExactMachine, dataset: Dataset, space: Space) -> Chain | N
 
 def _new_chain(inputs: int, labels: int, items: int) -> Chain:
     positions, contexts = max(16, items), lc.MOST_MATRICES * labels
+    check_pairs(labels, lc.MOST_MATRICES)
     return Chain(
         starts=np.zeros(inputs + 1, np.int64),
         matrices=np.zeros(positions, np.int32),
@@ -152,6 +154,7 @@ def chain_likelihood(
     width = -(-labels // lc.LANES) * lc.LANES
     longest = max(1, int(np.diff(chain.starts).max(initial=1)))
     matrices = (max(1, int(chain.used[lc.MATRICES])), width, width)
+    check_pairs(width, 4 * 8 * matrices[0] * len(parts))
     works = [
         ChainWork(
             weights=np.zeros(len(chosen)),

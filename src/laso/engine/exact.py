@@ -264,6 +264,7 @@ class ExactMachine:
     def slope(self, dataset: Dataset, order: Array, table: WeightTable) -> tuple[Array, Array]:
         """Return log p(y | x) of each example, and the gradient of their sum by table rows."""
         space = self.new_run(dataset, order, table)
+        table = space.table  # with dense rows
         space.gradient = fixed_gradient(space.run, int(table.ints[at.ROWS]))
         try:
             table.mark[:] = np.arange(len(table.mark))

@@ -80,6 +80,7 @@ class Method(IntEnum):
     BLOCK_FEATURES = 6
     FEATURES = 7
     KEY = 8
+    CHOICE = 9
 
 
 (
@@ -92,6 +93,7 @@ class Method(IntEnum):
     IN_BLOCK_FEATURES,
     IN_FEATURES,
     IN_KEY,
+    IN_CHOICE,
 ) = Method
 
 
@@ -142,6 +144,9 @@ STEP_GROUP, STEP_LABEL = StepColumn
 # --------------------------------------------------------------------------- the weights
 
 
+NO_FILTER: Array = np.zeros(0, np.uint8)
+
+
 class WeightTable(NamedTuple):
     """The weights. A hash table maps feature keys to rows.
 
@@ -157,6 +162,7 @@ class WeightTable(NamedTuple):
     reals: Array  # float64 (TableReal,)
     precisions: Array  # like u: the sums of squared entries of Delta, for arow(); else no rows
     heads: Array  # int32 (rows, HeadColumn) if rows are sparse; else no rows
+    bloom: Array = NO_FILTER  # uint8: a bit for each key, or for several; no entries: no filter
 
 
 class SlotColumn(IntEnum):
@@ -223,6 +229,8 @@ class Run(NamedTuple):
     groups: Array  # int32 (MAX_GROUPS + SLACK,)
     out: Out  # (MAX_FEATURES + SLACK,)
     rows: Array  # int64, beside out: the weight rows of the features
+    kept_keys: Array  # int64, beside out: the features of the last step that are in no block
+    kept_rows: Array  # int64, beside out: their weight rows
     sums: Array  # like the weights (labels,): the scores of a group
     block_sums: Array  # like the weights (blocks + factors + 1, labels); factors have spare rows
     block_maxima: Array  # float64, beside block_sums: the highest sum of a label
@@ -346,6 +354,9 @@ class RunMeta(IntEnum):
     FAULT_LOW = 18  # the value should be at least this one
     FAULT_HIGH = 19  # and at most this one
     ERRORS = 20  # the number of errors whose differences are in Delta
+    KEPT_KEYS = 21  # the number of kept_keys
+    KEPT_ROWS = 22  # the number of kept_rows
+    KEPT_VERSION = 23  # the version of the weights for which rows are kept
 
 
 PARENT, GROUP, LABEL, GOOD, DEPTH, KEY, GOAL, ORDER, PATHS = NodeColumn
@@ -382,6 +393,9 @@ TOTAL_LOSS, TOTAL_MASS = LossColumn
     FAULT_LOW,
     FAULT_HIGH,
     ERRORS,
+    KEPT_KEYS,
+    KEPT_ROWS,
+    KEPT_VERSION,
 ) = RunMeta
 LAST_FEATURES, NO_FEATURES = -1, -2  # values of STACK_TOP when the stack is empty
 

@@ -17,7 +17,7 @@ from laso.engine.machine import all_of, longer, mapped
 from laso.engine.machine import parts as parts_of
 from laso.engine.passes import InTurn, Plan, Training, train
 from laso.engine.quasi_newton import descend, dot
-from laso.engine.rows import SOME
+from laso.engine.rows import SOME, dense_rows, is_sparse
 from laso.engine.space import Space, fixed_gradient
 from laso.training import Progress
 from laso.updates import AdaGrad, Climb, Lbfgs
@@ -130,7 +130,9 @@ def measure(table: WeightTable) -> None:
     rows = int(table.ints[at.ROWS])
     square = 0.0
     for first in range(0, rows, SOME):
-        weights = table.v[first : min(first + SOME, rows)].astype(np.float64)
+        some = slice(first, min(first + SOME, rows))
+        found = dense_rows(table, np.arange(rows)[some]) if is_sparse(table) else table.v[some]
+        weights = found.astype(np.float64)
         square += float(np.einsum("ij,ij->", weights, weights))  # vdot starts threads of BLAS
     table.reals[at.SQUARE] = table.reals[at.SCALE] ** 2 * square
 
@@ -175,7 +177,7 @@ def maximise(
                     epoch, epochs = training.epoch, plan.epochs
                     progress(Progress(epoch, epochs, n, n, done, wrong, value, reached))
                 if plan.after is not None:
-                    training.norm = float(np.linalg.norm(best))
+                    training.norm = math.sqrt(dot(best, best))
                     training.active = int(np.count_nonzero(best))
                     plan.after(training, partial(objective.finished, best))
             values.append(point.value)

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from laso.engine import layout as at
+from laso.engine.bloom import filtered, without_filter
 from laso.engine.checks import check_inputs, is_needed
 from laso.engine.layout import Array, Dataset, Options, Out, Run, WeightTable
 from laso.engine.native import Kernels, compiled
 from laso.engine.problem import CompiledProblem, is_factored
+from laso.engine.room import check_room
 from laso.engine.rows import (
     SOME,
     dense_rows,
@@ -37,6 +39,7 @@ def new_table(
     sparse: bool = False,
 ) -> WeightTable:
     """Return an empty weight table; ``margin`` is that of the options it will learn with."""
+    check_weights(0 if sparse else labels, 1 << 10, 2 * np.dtype(dtype).itemsize)
     table = WeightTable(
         slots=np.zeros((1 << 12, len(at.SlotColumn)), np.int64),
         mark=np.full(1 << 10, -1, np.int64),
@@ -50,15 +53,18 @@ def new_table(
     return table
 
 
-def grown_table(table: WeightTable, extra: int) -> WeightTable:
+def grown_table(table: WeightTable, extra: int, *, moves: int | None = None) -> WeightTable:
     """Return the table with room for ``extra`` more rows; its weights grow in place.
 
-    There must be no views of the weights but those of the table.
+    There must be no views of the weights but those of the table. So many sparse rows as ``moves``,
+    by default all new ones, may move before the table must grow again.
     """
     rows = int(table.ints[at.ROWS])
     need = rows + extra
     slots = table.slots
     if need > len(table.mark):
+        more = max(need, len(table.mark) * 5 // 4) - len(table.mark)
+        check_weights(0 if is_sparse(table) else n_labels(table), more, 2 * table.v.itemsize)
         # In place: most of the memory of learning is here, and there must not be two of it.
         capacity, before = max(need, len(table.mark) * 5 // 4), len(table.mark)
         names = ("heads", "mark") if is_sparse(table) else ("v", "u", "mark")
@@ -68,7 +74,16 @@ def grown_table(table: WeightTable, extra: int) -> WeightTable:
         capacity = 1 << (2 * need - 1).bit_length()
         slots = placed(used_slots(table), capacity)
     table = table._replace(slots=slots)
-    return grown_entries(table, extra) if is_sparse(table) else table
+    return grown_entries(table, extra if moves is None else moves) if is_sparse(table) else table
+
+
+def check_weights(labels: int, rows: int, item: int) -> None:
+    """Raise OutOfMemory if there is no room for so many more dense rows; ``item`` is in bytes."""
+    check_room(
+        float(rows) * labels * item,
+        f"{rows} rows of {labels} labels",
+        "fewer labels or features, hash_bits, or a beam, whose rows for many labels are sparse",
+    )
 
 
 def prepared(table: WeightTable, options: Options) -> WeightTable:
@@ -187,13 +202,17 @@ def _scoring(table: WeightTable, ticks: int) -> WeightTable:
     for first in range(0, rows, SOME):  # in parts, since float64 takes twice the room
         part = slice(first, min(first + SOME, rows))
         weights = table.v[part, weight].astype(np.float64)
-        if ticks:
-            v[part, weight] = (table.reals[at.SCALES] * weights - table.u[part]) / ticks
-        else:
-            v[part, weight] = table.reals[at.SCALE] * weights
+        with np.errstate(over="ignore", invalid="ignore"):  # learning refuses what is not finite
+            if ticks:
+                v[part, weight] = (table.reals[at.SCALES] * weights - table.u[part]) / ticks
+            else:
+                v[part, weight] = table.reals[at.SCALE] * weights
     reals = np.zeros(len(at.TableReal))
     reals[at.SCALE] = 1.0
-    none = table.precisions[:0]
+    none, heads = table.precisions[:0], table.heads
+    if is_sparse(table):  # learning moves sparse rows, so that their heads change
+        heads = heads[: max(1, int(table.ints[at.ROWS]))].copy()
+    table = without_filter(table)._replace(heads=heads)
     return table._replace(v=v, u=table.u[:0], mark=table.mark[:0], reals=reals, precisions=none)
 
 
@@ -245,10 +264,13 @@ def all_of(dataset: Dataset) -> Array:
 # --------------------------------------------------------------------------- working space
 
 
-def new_run(most: Array, table: WeightTable, *, width: int, factored: bool) -> Run:
-    """Return working space for inputs within the limits ``most``."""
+def new_run(
+    most: Array, table: WeightTable, *, width: int, factored: bool, what: str = "an input"
+) -> Run:
+    """Return working space for inputs within the limits ``most``; ``what`` names the largest."""
     rounds = int(most[at.STEPS]) + 1
     nodes = 2 * rounds * (width + 1) + 16
+    check_nodes(nodes, int(most[at.STATE_SIZE]), what)
     features, scratch = most[at.MAX_FEATURES] + at.SLACK, 2 * (rounds + width) + 64
     blocks, labels, dtype = most[at.BLOCKS], n_labels(table), table.v.dtype
     factors = most[at.FACTORS] + 1 if factored else 0
@@ -260,6 +282,8 @@ def new_run(most: Array, table: WeightTable, *, width: int, factored: bool) -> R
         groups=np.zeros(most[at.MAX_GROUPS] + at.SLACK, np.int32),
         out=Out(np.zeros(features, np.int64), np.ones(features)),
         rows=np.zeros(features, np.int64),
+        kept_keys=np.zeros(features, np.int64),
+        kept_rows=np.zeros(features, np.int64),
         sums=np.zeros(labels, dtype),
         block_sums=np.zeros((blocks + factors, labels), dtype),
         block_maxima=np.zeros(blocks + factors),
@@ -279,10 +303,17 @@ def new_run(most: Array, table: WeightTable, *, width: int, factored: bool) -> R
     return run
 
 
-def grown_run(run: Run, status: int) -> Run:
-    """Return working space with more of what was asked for."""
+def check_nodes(n: int, size: int, what: str) -> None:
+    """Raise OutOfMemory if there is no room for n nodes with states of a size."""
+    of_node = 4.0 * size + 8.0 * (len(at.NodeColumn) + len(at.NodeReal))
+    check_room(n * of_node, f"{what}, {n} nodes", "shorter inputs, or a narrower beam")
+
+
+def grown_run(run: Run, status: int, what: str = "an input") -> Run:
+    """Return working space with more of what was asked for at the input that ``what`` names."""
     if status == at.MORE_NODES:
         n = 2 * len(run.ints)
+        check_nodes(n, run.states.shape[1], what)
         return run._replace(
             states=longer(run.states, n), ints=longer(run.ints, n), reals=longer(run.reals, n)
         )
@@ -321,6 +352,7 @@ PROMISES = {
     at.Method.BLOCK_FEATURES: "the number of features must stay within MAX_FEATURES",
     at.Method.FEATURES: "the number of features must stay within MAX_FEATURES",
     at.Method.KEY: "the key must rise with every step and stay within STEPS",
+    at.Method.CHOICE: "a listed label must exist",
 }
 
 
@@ -372,7 +404,9 @@ class Machine:
         """Return working space for the largest of the given inputs."""
         self.check(dataset, order, table, learning=False)
         most = self.largest(dataset, order)
-        return new_run(most, table, width=self.options.width, factored=is_factored(self.problem))
+        longest = order[np.argmax(sizes(dataset, order))] if len(order) else 0
+        width, factored = self.options.width, is_factored(self.problem)
+        return new_run(most, table, width=width, factored=factored, what=f"input {longest}")
 
     def learn(
         self, dataset: Dataset, order: Array, table: WeightTable, run: Run
@@ -381,7 +415,7 @@ class Machine:
         self.check(dataset, order, table, learning=True)
         wrong = 0
         while len(order):
-            table = prepared(table, self.options)
+            table = filtered(prepared(table, self.options), int(sizes(dataset, order).sum()))
             done, errors, status = self.learning_kernels(
                 "learn_many", dataset, order, table, run, self.options
             )
@@ -389,9 +423,10 @@ class Machine:
             order = order[done:]
             if status == at.MORE_ROWS:
                 table = without_empty_rows(table)
-                table = grown_table(table, max(len(run.delta), int(table.ints[at.ROWS]) // 4))
+                extra = max(len(run.delta), int(table.ints[at.ROWS]) // 4)
+                table = grown_table(table, extra, moves=len(run.rows))  # as many as one call adds
             elif status in (at.MORE_NODES, at.MORE_ENTRIES, at.MORE_SCRATCH):
-                run = grown_run(run, status)
+                run = grown_run(run, status, f"example {int(order[0])}")
             elif status != at.DONE:
                 run.meta[at.PENDING] = -1  # so that it can go on with other examples
                 raise failure(status, f"example {int(order[0])}", self.problem, run)
@@ -412,8 +447,9 @@ class Machine:
     def _decode(
         self, dataset: Dataset, order: Array, table: WeightTable
     ) -> tuple[Array, Array, Array]:
-        run = self.new_run(dataset, order, table)
-        steps = np.zeros((int(sizes(dataset, order).sum()) + 16, len(at.StepColumn)), np.int32)
+        run, items = self.new_run(dataset, order, table), int(sizes(dataset, order).sum())
+        table = filtered(table, items)
+        steps = np.zeros((items + 16, len(at.StepColumn)), np.int32)
         ends = np.zeros(len(order), np.int64)
         scores = np.zeros(len(order))
         first = 0
@@ -434,7 +470,7 @@ class Machine:
             if status == at.MORE_ENTRIES:
                 steps = longer(steps, 2 * len(steps))
             elif status == at.MORE_NODES:
-                run = grown_run(run, status)
+                run = grown_run(run, status, f"input {int(order[first])}")
             elif status != at.DONE:
                 raise failure(status, f"input {int(order[first])}", self.problem, run)
         return steps[: ends[-1] if len(ends) else 0], ends, scores

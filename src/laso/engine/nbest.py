@@ -59,7 +59,7 @@ def _some(
         elif status == at.MORE_ENTRIES:
             steps = longer(steps, 2 * len(steps))
         elif status == at.MORE_NODES:
-            run = grown_run(run, status)
+            run = grown_run(run, status, f"input {int(one[0])}")
         else:
             raise failure(status, f"input {int(one[0])}", machine.problem, run)
     return found

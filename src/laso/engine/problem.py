@@ -15,6 +15,8 @@ NAMES = (
     "groups",
     "labels",
     "factors",
+    "n_choices",
+    "choice",
     "block",
     "sub_block",
     "block_features",
@@ -62,12 +64,16 @@ class CompiledProblem:
     partial_states : bool, default=False
         Whether states may be written in part, because no method reads what was not written. By
         default ``initial`` and ``apply`` must write all of a state.
+    key_of_group : bool, default=False
+        Whether the key of a step is the same for all labels of its group. Then groups whose factors
+        show that none of their steps can enter the queue are skipped in a beam by key too.
     """
 
     weighted = False
     costs = -1
     chain = -1
     partial_states = False
+    key_of_group = False
 
     @staticmethod
     def limits(x: Any, out: Any) -> None:
@@ -103,6 +109,16 @@ class CompiledProblem:
         A factor with SAME_LABEL takes the step's own label.
         """
         return -1, SAME_LABEL
+
+    @staticmethod
+    def n_choices(x: Any, state: Any, group: int) -> int:
+        """Return the number of labels of a group that ``choice`` lists; -1, by default: all."""
+        return -1
+
+    @staticmethod
+    def choice(x: Any, state: Any, group: int, i: int) -> int:
+        """Return the i-th label of a group that may be allowed, in ascending order."""
+        return i
 
     @staticmethod
     def block(x: Any, state: Any, group: int) -> int:
@@ -169,6 +185,16 @@ def is_foreign(problem: type[CompiledProblem]) -> bool:
     """Return whether a problem is a user's own; the examples count as such."""
     own = problem.__module__.startswith("laso.")
     return not own or problem.__module__.startswith("laso.examples.")
+
+
+def is_grouped(problem: type[CompiledProblem]) -> bool:
+    """Return whether the operators of a state may have several groups."""
+    return problem.groups is not CompiledProblem.groups
+
+
+def is_narrowed(problem: type[CompiledProblem]) -> bool:
+    """Return whether a problem lists the labels of groups."""
+    return problem.n_choices is not CompiledProblem.n_choices
 
 
 def is_factored(problem: type[CompiledProblem]) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 
 from laso.engine import layout as at
 from laso.engine.layout import Array, WeightTable
+from laso.engine.room import check_room
 
 MANY_LABELS = 80  # rows are sparse from so many labels on
 SMALLEST = 2  # entries that a sparse row has room for
@@ -85,12 +86,24 @@ def densified(table: WeightTable) -> WeightTable:
     """Return the table with dense rows."""
     if not is_sparse(table):
         return table
+    check_dense(table)
     rows = np.arange(len(table.mark)) if len(table.mark) else all_rows(table)
     dense = {
         name: dense_rows(table, rows if len(getattr(table, name)) else rows[:0], name)
         for name in MATRICES
     }
     return table._replace(**dense, heads=no_heads())
+
+
+def check_dense(table: WeightTable) -> None:
+    """Raise OutOfMemory if the rows of a table take too much memory as dense rows."""
+    matrices = [name for name in MATRICES if len(getattr(table, name))]
+    rows, labels = len(table.mark) or int(table.ints[at.ROWS]), n_labels(table)
+    check_room(
+        float(rows) * labels * table.v.itemsize * len(matrices),
+        f"{rows} rows of {labels} labels, which exact() and shards have dense",
+        "a beam and one shard",
+    )
 
 
 def no_heads() -> Array:
@@ -142,6 +155,28 @@ def from_triples(
     return made
 
 
+def triples(table: WeightTable, numbers: Array) -> tuple[Array, dict[str, Array]]:
+    """Return where the entries of sparse rows belong, as number * labels + label, and their values.
+
+    The i-th row has the i-th of the numbers; matrices without entries have no values.
+    """
+    rows = np.arange(len(numbers))
+    entries = entries_of(table, rows)
+    labels = table.v[entries, at.ENTRY_LABEL].astype(np.int64)
+    of = np.repeat(numbers, table.heads[rows, at.HEAD_LENGTH])
+    matrices = {name: getattr(table, name) for name in MATRICES}
+    values = {n: m[entries, -1] if len(m) else m.reshape(-1) for n, m in matrices.items()}
+    return of * n_labels(table) + labels, values
+
+
+def spread(array: Array, places: Array, length: int) -> Array:
+    """Return an array of a length that has the given rows at some places, and zeros elsewhere."""
+    made = np.zeros((length, *array.shape[1:]), array.dtype)
+    if len(array):
+        made[places] = array
+    return made
+
+
 def sparse_rows(table: WeightTable, rows: Array) -> dict[str, Array]:
     """Return the arrays of some rows as sparse rows, without entries that are all zero."""
     names = [name for name in MATRICES if len(getattr(table, name)) == len(table.v)]
@@ -153,10 +188,10 @@ def sparse_rows(table: WeightTable, rows: Array) -> dict[str, Array]:
     return from_triples(of[kept], labels, {n: x[kept] for n, x in values.items()}, len(rows))
 
 
-def grown_entries(table: WeightTable, extra: int) -> WeightTable:
-    """Return a table of sparse rows with room for ``extra`` more moves of rows."""
+def grown_entries(table: WeightTable, moves: int) -> WeightTable:
+    """Return a table of sparse rows with room for so many more moves of rows, or a quarter more."""
     used = int(table.ints[at.USED])
-    need = used + max(used // 4, 2 * extra * n_labels(table) + SMALLEST)
+    need = used + max(used // 4, 2 * moves * n_labels(table) + SMALLEST)
     if need <= len(table.v):
         return table
     grown = {}

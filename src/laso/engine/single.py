@@ -19,13 +19,15 @@ from laso.engine.exact import ExactMachine
 from laso.engine.lattice import layout as la
 from laso.engine.lattice.layout import Paths
 from laso.engine.layout import Array, Dataset, Out, WeightTable
-from laso.engine.machine import Machine, all_of, longer, new_run
+from laso.engine.machine import Machine, all_of, check_nodes, longer, new_run
 from laso.engine.native import compiled
 from laso.engine.native.calls import Prepared
 from laso.engine.problem import is_factored
+from laso.engine.rows import densified
 from laso.engine.space import new_lattice
 
 MOST_STEPS = 1000  # of inputs whose working space is kept
+MOST_BYTES = 1 << 26  # of the nodes of a working space that is kept
 MOST_ROOM = 64  # times the usual number of nodes and edges
 ITEMS, POOL, VALUES, SPEC = 0, 2, 3, 4  # the arrays of a dataset that differ between calls
 N_ARRAYS = len(Dataset._fields)
@@ -43,6 +45,10 @@ class SingleDecoder:
     machine: Machine | ExactMachine
     table: WeightTable
     _free: list[_Space] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.machine, ExactMachine):
+            self.table = densified(self.table)  # the lattice has dense rows only
 
     def decode(self, dataset: Dataset) -> Found:
         """Return what ``machine.decode`` returns: steps (group, label), their end, the score."""
@@ -68,9 +74,10 @@ class SingleDecoder:
         kept, found = space, method(space, dataset)
         while found is None and space.is_too_small:
             space = _Space(self.machine, self.table, dataset, space)
-            kept = space if space.bounds[at.STEPS] <= MOST_STEPS else kept
+            kept = space if space.is_small else kept
             found = method(space, dataset)
-        self._free.append(kept)
+        if kept.is_small:
+            self._free.append(kept)
         return found
 
 
@@ -96,7 +103,12 @@ class _Space:
         if before is not None:
             self.limits, self.room = np.maximum(self.limits, before.limits), before.room
         self.bounds, self.is_too_small = self.limits.tolist(), False
-        self.run = new_run(self.limits, table, width=options.width, factored=is_factored(problem))
+        factored = is_factored(problem)
+        self.run = new_run(
+            self.limits, table, width=options.width, factored=factored, what="input 0"
+        )
+        large = self.room * self.run.states.nbytes > MOST_BYTES
+        self.is_small = self.bounds[at.STEPS] <= MOST_STEPS and not large
         self.is_chain = isinstance(machine, ExactMachine) and promises_chains(problem, dataset)
         self.is_checked = is_needed(problem)
         self.most = np.ones(len(at.Limit), np.int64)
@@ -122,6 +134,7 @@ class _Space:
         self.call: Prepared | None
         if not exact:
             nodes = room * len(run.ints)
+            check_nodes(nodes, run.states.shape[1], "input 0")
             states, ints, reals = (longer(a, nodes) for a in (run.states, run.ints, run.reals))
             given = (*given[:-1], run._replace(states=states, ints=ints, reals=reals))
             results = (paths.steps, Out(paths.ends, paths.scores))

@@ -12,6 +12,7 @@ from laso.engine.lattice.layout import Gradient, Lattice
 from laso.engine.layout import Array, Run, WeightTable
 from laso.engine.machine import broken_promise, grown_table, longer
 from laso.engine.problem import CompiledProblem
+from laso.engine.room import check_room
 from laso.errors import LasoError, SearchFailed, Unreachable
 
 
@@ -78,6 +79,9 @@ def grow(space: Space, status: int, problem: type[CompiledProblem], i: int) -> N
         else:
             edges *= 2
         lists = lattice.values.shape[1]
+        size = sum(array.nbytes for array in lattice) * 2.0
+        expected = "shorter inputs, fewer labels, or a beam instead of exact()"
+        check_room(size, f"{problem.__name__}, input {i}", expected)
         space.lattice = new_lattice(space.run, lists=lists, nodes=nodes, edges=edges)
     elif status == at.MORE_SLOTS:
         n = 2 * len(gradient.rows)

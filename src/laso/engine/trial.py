@@ -14,7 +14,7 @@ from laso.engine import layout as at
 from laso.engine.guards import UNWRITTEN, first_unwritten, guarded
 from laso.engine.layout import Array, Dataset, Input, Out
 from laso.engine.native.checks import place_of, plain
-from laso.engine.problem import NAMES, CompiledProblem, is_factored
+from laso.engine.problem import NAMES, CompiledProblem, is_factored, is_narrowed
 from laso.errors import BadProblem
 
 PATHS = 3  # of each input
@@ -75,6 +75,7 @@ class Trial:
         self.y = guarded(dataset.outputs[begin:end], "y")
         self.keyed = problem.key is not CompiledProblem.key
         self.factored = is_factored(problem)
+        self.narrowed = is_narrowed(problem)
         self.random = np.random.default_rng(i)
         self.limits = np.ones(len(at.Limit), np.int64)
         self.labels = 0
@@ -120,6 +121,11 @@ class Trial:
                 continue
             key = self._integer("key", self.x, *step)
             if self._truth("allowed", self.x, *step):
+                self._check_listed(*step)
+                if self.problem.key_of_group:
+                    promise = "key_of_group: all labels of a group must have the same key"
+                    first = self._integer("key", self.x, here.state, group, 0)
+                    self._within("key", key, first, first, promise)
                 self._check_round(here, key)
                 self._integer("signature", self.x, *step)
                 if self.learning:
@@ -136,6 +142,23 @@ class Trial:
             numbers = self.random.integers(total, size=DRAWN)
         for number in numbers.tolist():
             yield groups[number // self.labels], number % self.labels
+
+    def _check_listed(self, state: Array, group: int, label: int) -> None:
+        """Check the labels that a group lists, among which an allowed one must be."""
+        if not self.narrowed:
+            return
+        n = self._integer("n_choices", self.x, state, group)
+        self._within("n_choices", n, -1, self.labels, "there are not more labels than these")
+        listed = [self._integer("choice", self.x, state, group, i) for i in range(n)]
+        for one in listed:
+            self._within("choice", one, 0, self.labels - 1, "a listed label must exist")
+        if n >= 0 and (label not in listed or listed != sorted(set(listed))):
+            raise self._broken(
+                "choice",
+                f"it lists {listed} for group {group}, expected ascending labels with all that are "
+                f"allowed, as {label} is",
+                "List every label that allowed accepts, in ascending order.",
+            )
 
     def _check_round(self, here: Place, key: int) -> None:
         """Check the length of the path and the key after a step."""

@@ -1,7 +1,8 @@
 """Figures 1 and 2 over integer states, to be compiled together with a problem's methods.
 
 placeholders.py  the names of the problem's methods
-scoring.py       the weight table, cached blocks, factors
+weights.py       the weight table
+scoring.py       cached blocks, factors
 agenda.py        nodes and the agenda, expansion
 updates.py       Delta, and the updates
 figures.py       Figure 1 and Figure 2
@@ -12,9 +13,9 @@ problem's methods in the place of those named in ``placeholders``, and compiles 
 JIT off the same code runs as plain Python.
 """
 
-from laso.engine.kernels import agenda, entry, figures, placeholders, scoring, updates
+from laso.engine.kernels import agenda, entry, figures, placeholders, scoring, updates, weights
 
-MODULES = (placeholders, scoring, agenda, updates, figures, entry)
+MODULES = (placeholders, weights, scoring, agenda, updates, figures, entry)
 """The modules that make up the compiled code."""
 
 ENTRY_POINTS = ("learn_many", "decode_many", "largest")
@@ -24,11 +25,16 @@ INLINED = frozenset(
     {
         "add_entry",
         "add_entry_to_row",
+        "add_factors",
+        "add_factors_of_listed",
         "add_features",
+        "add_known_rows",
         "add_rows",
         "add_sparse_rows",
         "checked_block",
         "checked_block_features",
+        "checked_choice",
+        "checked_choices",
         "checked_count",
         "checked_features",
         "checked_labels",
@@ -42,13 +48,18 @@ INLINED = frozenset(
         "expand",
         "factor_group",
         "factor_label",
+        "factor_row",
         "factor_sums",
         "find",
+        "find_rows",
         "has_good",
         "highest",
         "insert",
         "is_bad_factor",
         "is_sparse",
+        "keep_known",
+        "keep_rows",
+        "listed_label",
         "make_state",
         "n_rounds",
         "new_node",

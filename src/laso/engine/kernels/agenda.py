@@ -8,6 +8,7 @@ import math
 
 from laso.engine.kernels.placeholders import (
     FACTORED,
+    KEY_OF_GROUP,
     allowed,
     apply,
     groups,
@@ -18,9 +19,11 @@ from laso.engine.kernels.placeholders import (
     loss,
 )
 from laso.engine.kernels.scoring import (
+    checked_choices,
     checked_count,
     checked_labels,
     has_good,
+    listed_label,
     note_fault,
     score_factors,
     score_labels,
@@ -271,21 +274,27 @@ def remove_front(x, run, options):
 # --------------------------------------------------------------------------- successors
 
 
-def score_group(x, y, table, run, options, node, group):
-    """Write the scores of a group's labels; False if none of them can enter the agenda."""
+def score_group(x, y, table, run, options, node, group, n):
+    """Write the scores of a group's labels; False if none of them can enter the agenda.
+
+    These are the n labels that ``choice`` lists; all if n is -1.
+    """
     state = run.states[node]
     if not FACTORED:
         score_labels(x, state, group, table, run)
         return True
     ranked, g, least = options.kind == RANKED, run.reals[node, G], -math.inf
-    if not options.keyed or ranked:  # else labels may have lists of their own
+    if not options.keyed or ranked or KEY_OF_GROUP:  # else labels may have lists of their own
         at = 0 if ranked else run.ints[node, DEPTH] + 1
+        if options.keyed and not ranked:
+            chosen = key(x, state, group, 0)
+            at = checked_round(chosen, run.ints[node, KEY], n_rounds(run.agenda))
         threshold = entry_threshold(run.agenda, run.reals, options.width, at)
         rounding = 1e-9 * (abs(threshold) + abs(g))
         least = (threshold - g - rounding) / table.reals[SCALE]
-    if run.ints[node, GOOD] > 0 and has_good(x, y, state, group, checked_labels(x, run)):
+    if run.ints[node, GOOD] > 0 and has_good(x, y, state, group, run, n):
         least = -math.inf
-    return score_factors(x, state, group, table, run, least)
+    return score_factors(x, state, group, table, run, least, n)
 
 
 def checked_round(at, low, rounds):
@@ -311,9 +320,11 @@ def expand(x, y, table, run, options, node):
     meta[EXPANSION] += FACTORED
     for i in range(write_groups(x, run, node)):
         group = chosen[i]
-        if not score_group(x, y, table, run, options, node, group):
+        n_listed = checked_choices(x, state, group, run)
+        if not score_group(x, y, table, run, options, node, group, n_listed):
             continue
-        for label in range(n_labels):
+        for c in range(n_listed if n_listed >= 0 else n_labels):
+            label = listed_label(x, state, group, c, run, n_listed)
             new_g = g + scale * sums[label]
             good = was_good and is_good(x, y, state, group, label)
             score = new_g - margin if good else new_g

@@ -15,6 +15,7 @@ from laso.engine.layout import (
     GENERATED,
     GENERATION,
     GROUP,
+    KEPT_VERSION,
     LABEL,
     MORE_ENTRIES,
     NO_GOLD,
@@ -54,6 +55,7 @@ def learn_many(dataset, order, table, run, options):
     """Learn from examples in turn; return how many are done, the number of errors, the status."""
     wrong = 0
     run.meta[FAULT] = DONE
+    run.meta[KEPT_VERSION] = -1  # rows may have moved since the last call
     for n in range(order.shape[0]):
         i = order[n]
         x = input_of(dataset, i)
@@ -83,6 +85,7 @@ def decode_many(dataset, order, table, run, options, steps, results):
     ends, scores = results
     y = dataset.outputs[:0]
     run.meta[FAULT] = DONE
+    run.meta[KEPT_VERSION] = -1
     for n in range(order.shape[0]):
         x = input_of(dataset, order[n])
         run.meta[NODES] = run.meta[DEQUEUED] = 0

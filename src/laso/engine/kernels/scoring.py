@@ -1,4 +1,4 @@
-"""Scores: the weight table, cached blocks, and the factors of a step.
+"""Scores: cached blocks, and the factors of a step.
 
 A broken promise of a problem (a count, block or label beyond its bound) is recorded in the run, and
 a value that harms nothing takes its place. The caller ends with the status of the fault.
@@ -11,50 +11,60 @@ from __future__ import annotations
 from laso.engine.hashing import prefetch
 from laso.engine.kernels.placeholders import (
     FACTORED,
+    GROUPED,
+    NARROWED,
     WEIGHTED,
     block,
     block_features,
+    choice,
     factors,
     features,
     is_good,
     labels,
+    n_choices,
     sub_block,
+)
+from laso.engine.kernels.weights import (
+    add_known_rows,
+    add_rows,
+    fill,
+    find,
+    find_rows,
+    is_sparse,
+    shorten_keys,
+    weight_at,
 )
 from laso.engine.layout import (
     BAD_BLOCK,
     BAD_COUNT,
     BITS,
     DONE,
-    ENTRY_LABEL,
-    ENTRY_WEIGHT,
     EXPANSION,
     FAULT,
     FAULT_HIGH,
     FAULT_LOW,
     FAULT_METHOD,
     FAULT_VALUE,
-    HEAD_LENGTH,
-    HEAD_START,
     IN_BLOCK,
     IN_BLOCK_FEATURES,
+    IN_CHOICE,
     IN_FACTORS,
     IN_FEATURES,
     IN_LABELS,
     IN_SUB_BLOCK,
+    KEPT_KEYS,
+    KEPT_ROWS,
+    KEPT_VERSION,
     LAST_FEATURES,
     NEXT_SUB_BLOCK,
     NO_FEATURES,
-    ROWS,
     SAME_LABEL,
     SCALE,
     SLACK,
-    SLOT_KEY,
-    SLOT_ROW,
     STACK_BLOCK,
     STACK_TOP,
     SUMMED_IN,
     SUMS_ROW,
-    USED,
     VERSION,
 )
 
@@ -83,6 +93,28 @@ def checked_labels(x, run):
     """Return the number of labels of operators."""
     width = run.sums.shape[0]
     return checked_count(run.meta, labels(x, width), width, IN_LABELS)
+
+
+def checked_choices(x, state, group, run):
+    """Return the number of labels of a group that ``choice`` lists; -1: all."""
+    if not NARROWED:
+        return -1
+    n = n_choices(x, state, group)
+    return checked_count(run.meta, n, run.sums.shape[0], IN_CHOICE) if n >= 0 else -1
+
+
+def checked_choice(x, state, group, i, run):
+    """Return the i-th label that ``choice`` lists, or 0 and a fault if it does not exist."""
+    label, most = choice(x, state, group, i), checked_labels(x, run) - 1
+    if label < 0 or label > most:
+        note_fault(run.meta, BAD_COUNT, IN_CHOICE, label, 0, most)
+        return 0
+    return label
+
+
+def listed_label(x, state, group, i, run, n_listed):
+    """Return the i-th listed label; the i-th of all labels, if n_listed is -1."""
+    return checked_choice(x, state, group, i, run) if NARROWED and n_listed >= 0 else i
 
 
 def checked_features(x, state, group, run):
@@ -114,142 +146,6 @@ def checked_sub_block(x, number, i, meta):
         note_fault(meta, BAD_BLOCK, IN_SUB_BLOCK, below, -1, number - 1)
         return -1
     return below
-
-
-# --------------------------------------------------------------------------- the weight table
-
-
-def fill(array, value):
-    """Set all entries. (Assigning to a slice does the same but takes Numba long to compile.)"""
-    for i in range(array.shape[0]):
-        array[i] = value
-
-
-def slot_of(slots, feature):
-    """Return the slot of a feature key, or the free one where it belongs."""
-    mask = slots.shape[0] - 1
-    i = feature & mask
-    # One branch, which is nearly always predicted right.
-    while (slots[i, SLOT_KEY] != feature) & (slots[i, SLOT_ROW] != 0):
-        i = (i + 1) & mask
-    return i
-
-
-def find(slots, feature):
-    """Return the row of a feature key, -1 if it has none."""
-    return slots[slot_of(slots, feature), SLOT_ROW] - 1
-
-
-def row_of(slots, counters, feature):
-    """Return the row of a feature key, a new one if it has none; the table must have room."""
-    i = slot_of(slots, feature)
-    if slots[i, SLOT_ROW] == 0:
-        slots[i, SLOT_KEY] = feature
-        counters[ROWS] += 1
-        slots[i, SLOT_ROW] = counters[ROWS]
-    return slots[i, SLOT_ROW] - 1
-
-
-def shorten_keys(keys, n, bits):
-    """Cut n keys to some bits (the hashing trick; 0 leaves them whole), and return n."""
-    if bits > 0:
-        for f in range(n):
-            keys[f] &= (1 << bits) - 1
-    return n
-
-
-def is_sparse(table):
-    """Return whether the rows of the table are sparse."""
-    return table.heads.shape[0] > 0
-
-
-def entry_of(table, row, label):
-    """Return the entry of a label in a sparse row, -1 if there is none."""
-    v, first = table.v, table.heads[row, HEAD_START]
-    for e in range(first, first + table.heads[row, HEAD_LENGTH]):
-        if v[e, ENTRY_LABEL] == label:
-            return e
-    return -1
-
-
-def weight_at(table, row, label):
-    """Return the weight of a label in a row."""
-    if not is_sparse(table):
-        return table.v[row, label]
-    e = entry_of(table, row, label)
-    return table.v[e, ENTRY_WEIGHT] if e >= 0 else 0.0
-
-
-def add_entry_to_row(table, row, label):
-    """Give a label an entry in a sparse row, if it has none; the table must have room."""
-    if entry_of(table, row, label) >= 0:
-        return
-    v, u, past, heads = table.v, table.u, table.precisions, table.heads
-    first, n = heads[row, HEAD_START], heads[row, HEAD_LENGTH]
-    if n == 0 or (n > 1 and n & (n - 1) == 0):  # there is room for a power of two
-        new = table.ints[USED]
-        table.ints[USED] += max(2, 2 * n)
-        for i in range(n):
-            v[new + i, ENTRY_LABEL] = v[first + i, ENTRY_LABEL]
-            v[new + i, ENTRY_WEIGHT] = v[first + i, ENTRY_WEIGHT]
-            u[new + i, 0] = u[first + i, 0]
-            if past.shape[0] > 0:
-                past[new + i, 0] = past[first + i, 0]
-        heads[row, HEAD_START] = first = new
-    v[first + n, ENTRY_LABEL] = label
-    v[first + n, ENTRY_WEIGHT] = u[first + n, 0] = 0.0
-    if past.shape[0] > 0:
-        past[first + n, 0] = 0.0
-    heads[row, HEAD_LENGTH] = n + 1
-
-
-def add_sparse_rows(table, run, known, sums):
-    """Add the weights of the first rows of run.rows to the sums.
-
-    Labels without an entry have a weight of zero, so that the sums are those of dense rows.
-    """
-    v, heads, rows, values = table.v, table.heads, run.rows, run.out.values
-    for i in range(known):
-        prefetch(v, heads[rows[i], HEAD_START])
-    for i in range(known):
-        first = heads[rows[i], HEAD_START]
-        for e in range(first, first + heads[rows[i], HEAD_LENGTH]):
-            if WEIGHTED:
-                sums[int(v[e, ENTRY_LABEL])] += v[e, ENTRY_WEIGHT] * values[i]
-            else:
-                sums[int(v[e, ENTRY_LABEL])] += v[e, ENTRY_WEIGHT]
-
-
-def add_rows(table, run, n, sums):
-    """Add the weights of the n features in the buffer to the sums, for all labels at once.
-
-    There are three loops, so that each one finds the memory that the one before has prefetched.
-    """
-    slots, v, keys, values, rows = table.slots, table.v, run.out.keys, run.out.values, run.rows
-    shorten_keys(keys, n, table.ints[BITS])
-    mask, known, sparse = slots.shape[0] - 1, 0, is_sparse(table)
-    for f in range(n):
-        prefetch(slots, keys[f] & mask)
-    for f in range(n):
-        rows[known] = find(slots, keys[f])
-        if sparse:
-            prefetch(table.heads, max(rows[known], 0))
-        else:
-            prefetch(v, max(rows[known], 0))
-        if WEIGHTED:
-            values[known] = values[f]
-        known += rows[known] >= 0
-    if sparse:
-        add_sparse_rows(table, run, known, sums)
-        return
-    for i in range(known):
-        row = rows[i]
-        if WEIGHTED:
-            for label in range(sums.shape[0]):
-                sums[label] += v[row, label] * values[i]
-        else:
-            for label in range(sums.shape[0]):
-                sums[label] += v[row, label]
 
 
 # --------------------------------------------------------------------------- cached blocks
@@ -293,7 +189,27 @@ def score_labels(x, state, group, table, run):
             sums[label] = cached[number, label]
     else:
         fill(sums, 0.0)
-    add_rows(table, run, checked_features(x, state, group, run), sums)
+    n = checked_features(x, state, group, run)
+    if GROUPED:
+        keep_rows(table, run, n)
+        add_known_rows(table, run, run.kept_rows, run.meta[KEPT_ROWS], sums)
+    else:
+        add_rows(table, run, n, sums)
+
+
+def keep_rows(table, run, n):
+    """Find the rows of the n features in the buffer, unless the last step had the same features.
+
+    The groups of a state often share the features that are in no block.
+    """
+    keys, kept, meta = run.out.keys, run.kept_keys, run.meta
+    same = meta[KEPT_VERSION] == meta[VERSION] and meta[KEPT_KEYS] == n
+    for f in range(n):
+        same &= kept[f] == keys[f]
+        kept[f] = keys[f]
+    if not same:
+        meta[KEPT_ROWS] = find_rows(table, run, n, run.kept_rows)
+        meta[KEPT_KEYS], meta[KEPT_VERSION] = n, meta[VERSION]
 
 
 # --------------------------------------------------------------------------- factors
@@ -347,23 +263,27 @@ def is_bad_factor(run, group, label):
     return False
 
 
-def score_factors(x, state, group, table, run, least):
+def factor_row(x, state, group, table, run, at):
+    """Return what ``factor_sums`` returns for the factor ``at``, computed once an expansion."""
+    rows, now = run.factor_rows, run.meta[EXPANSION]
+    if rows[at, SUMMED_IN] != now:
+        rows[at, SUMMED_IN] = now
+        spare = run.block_versions.shape[0] + at
+        rows[at, SUMS_ROW] = factor_sums(x, state, group, table, run, spare)
+    return rows[at, SUMS_ROW]
+
+
+def score_factors(x, state, group, table, run, least, n_listed):
     """Do what ``score_labels`` does for a group with factors, if a label may exceed ``least``.
 
-    Else return False and write nothing. The sums of a factor are computed once an expansion.
+    Else return False and write nothing. Only listed labels are scored, if there are any.
     """
-    cached, maxima, sums, rows = run.block_sums, run.block_maxima, run.sums, run.factor_rows
-    now, n, own = run.meta[EXPANSION], checked_labels(x, run), rows.shape[0] - 1
+    cached, maxima, own = run.block_sums, run.block_maxima, run.factor_rows.shape[0] - 1
     top = size = 0.0
-    rows[own, SUMMED_IN] = -1
+    run.factor_rows[own, SUMMED_IN] = -1
     i, other, its_label = 0, int(group), SAME_LABEL
     while other >= 0:
-        at = own if i == 0 else other
-        if rows[at, SUMMED_IN] != now:
-            rows[at, SUMMED_IN] = now
-            spare = run.block_versions.shape[0] + at
-            rows[at, SUMS_ROW] = factor_sums(x, state, other, table, run, spare)
-        row = rows[at, SUMS_ROW]
+        row = factor_row(x, state, other, table, run, own if i == 0 else other)
         if row >= 0:
             most = maxima[row] if its_label == SAME_LABEL else float(cached[row, its_label])
             top += most
@@ -374,8 +294,18 @@ def score_factors(x, state, group, table, run, least):
         i += 1
     if top + 1e-6 * size < least:  # with room for rounding
         return False
+    if NARROWED and n_listed >= 0:
+        add_factors_of_listed(x, state, group, run, n_listed)
+    else:
+        add_factors(x, state, group, run)
+    return True
+
+
+def add_factors(x, state, group, run):
+    """Write the sums of a group's factors for all labels."""
+    cached, sums, rows, n = run.block_sums, run.sums, run.factor_rows, checked_labels(x, run)
     fill(sums, 0.0)
-    i, other, its_label = 0, own, SAME_LABEL
+    i, other, its_label = 0, rows.shape[0] - 1, SAME_LABEL
     while other >= 0:
         row = rows[other, SUMS_ROW]
         if row >= 0 and its_label == SAME_LABEL:
@@ -386,13 +316,31 @@ def score_factors(x, state, group, table, run, least):
                 sums[label] += cached[row, its_label]
         other, its_label = factors(x, state, group, i)
         i += 1
-    return True
 
 
-def has_good(x, y, state, group, n):
-    """Return whether one of n labels is good."""
+def add_factors_of_listed(x, state, group, run, n):
+    """Write the sums of a group's factors for the n labels that ``choice`` lists."""
+    cached, sums, rows = run.block_sums, run.sums, run.factor_rows
+    for c in range(n):  # one label after the other, so that its sum stays in a register
+        label, total = checked_choice(x, state, group, c, run), sums.dtype.type(0)
+        i, other, its_label = 0, rows.shape[0] - 1, SAME_LABEL
+        while other >= 0:
+            row = rows[other, SUMS_ROW]
+            if row >= 0:
+                total += cached[row, label if its_label == SAME_LABEL else its_label]
+            other, its_label = factors(x, state, group, i)
+            i += 1
+        sums[label] = total
+
+
+def has_good(x, y, state, group, run, n_listed):
+    """Return whether one of the listed labels is good; of all labels, if n_listed is -1."""
     good = False
-    for label in range(n):
+    if NARROWED and n_listed >= 0:
+        for c in range(n_listed):
+            good |= is_good(x, y, state, group, checked_choice(x, state, group, c, run))
+        return good
+    for label in range(checked_labels(x, run)):
         good |= is_good(x, y, state, group, label)
     return good
 

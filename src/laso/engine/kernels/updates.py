@@ -12,15 +12,17 @@ import math
 from laso.engine.hashing import prefetch
 from laso.engine.kernels.placeholders import WEIGHTED
 from laso.engine.kernels.scoring import (
-    add_entry_to_row,
     begin_features,
     checked_block,
-    entry_of,
     factor_group,
     factor_label,
+    next_features,
+)
+from laso.engine.kernels.weights import (
+    add_entry_to_row,
+    entry_of,
     fill,
     is_sparse,
-    next_features,
     row_of,
     weight_at,
 )
@@ -238,7 +240,7 @@ def add_features(table, run, n, label, mass):
     for f in range(n):
         prefetch(slots, keys[f] & (slots.shape[0] - 1))
     for f in range(n):
-        run.rows[f] = row_of(slots, table.ints, keys[f])
+        run.rows[f] = row_of(table, keys[f])
         prefetch(mark, run.rows[f])
         if sparse:
             prefetch(table.heads, run.rows[f])

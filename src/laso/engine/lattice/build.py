@@ -45,6 +45,7 @@ from laso.engine.layout import (
     IN_GROUPS,
     IN_KEY,
     IN_LIMITS,
+    KEPT_VERSION,
     MORE_EDGES,
     MORE_NODES,
     NO_GOLD,
@@ -96,6 +97,7 @@ def open_node(x, run, lat, node):
     lat.nodes[node, IS_GOAL] = is_goal(x, state)
     if lat.nodes[node, IS_GOAL]:
         return 0
+    run.meta[KEPT_VERSION] = -1  # rows may have moved since the last node
     n = groups(x, state, run.groups)
     return checked_count(run.meta, n, run.groups.shape[0] - SLACK, IN_GROUPS)
 

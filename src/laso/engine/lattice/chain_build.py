@@ -12,10 +12,8 @@ from laso.engine.kernels.scoring import (
     checked_block_features,
     checked_features,
     checked_sub_block,
-    fill,
-    find,
-    shorten_keys,
 )
+from laso.engine.kernels.weights import fill, find, shorten_keys
 from laso.engine.lattice.build import build
 from laso.engine.lattice.chain_layout import (
     CHAIN_INPUTS,

@@ -10,11 +10,8 @@ from laso.engine.kernels.scoring import (
     checked_block_features,
     checked_features,
     checked_sub_block,
-    fill,
-    find,
-    row_of,
-    shorten_keys,
 )
+from laso.engine.kernels.weights import fill, find, row_of, shorten_keys
 from laso.engine.lattice.layout import (
     BUNDLE_BEGIN,
     BUNDLE_END,
@@ -52,7 +49,7 @@ from laso.engine.layout import (
 def slot_for(table, gradient, feature, make):
     """Return the gradient's slot of a feature; -1 if it has no row and may get none."""
     mark, rows, ints = table.mark, gradient.rows, gradient.ints
-    row = row_of(table.slots, table.ints, feature) if make else find(table.slots, feature)
+    row = row_of(table, feature) if make else find(table.slots, feature)
     if row < 0:
         return -1
     if mark[row] < 0:
@@ -138,14 +135,14 @@ def add_rows_for_gold(x, table, lat, run, marks, high):
     for number in range(high, -1, -1):
         if marks[number] > 1:
             for f in range(shorten_keys(keys, checked_block_features(x, number, run), bits)):
-                row_of(table.slots, table.ints, keys[f])
+                row_of(table, keys[f])
     lat.meta[BUNDLE_END] = 0
     while next_bundle(lat):
         if lat.meta[BUNDLE_GOOD]:
             first = lat.meta[BUNDLE_BEGIN]
             state, group = lat.states[edges[first, SOURCE]], edges[first, EDGE_GROUP]
             for f in range(shorten_keys(keys, checked_features(x, state, group, run), bits)):
-                row_of(table.slots, table.ints, keys[f])
+                row_of(table, keys[f])
 
 
 def gather(x, table, lat, run, gradient):

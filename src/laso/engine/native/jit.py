@@ -31,7 +31,14 @@ from laso.engine.native import calls, packed
 from laso.engine.native.checks import CompileError, place_of
 from laso.engine.native.load import Unsupported
 from laso.engine.native.sources import Variant
-from laso.engine.problem import NAMES, CompiledProblem, is_factored, is_foreign
+from laso.engine.problem import (
+    NAMES,
+    CompiledProblem,
+    is_factored,
+    is_foreign,
+    is_grouped,
+    is_narrowed,
+)
 
 # Wrappers for calls from Python and C, which no inner function needs, are slow to compile.
 INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
@@ -113,6 +120,9 @@ class Engine:
         space["WEIGHTED"] = bool(problem.weighted)
         space["FULL"] = variant.full
         space["FACTORED"] = is_factored(problem)
+        space["GROUPED"] = is_grouped(problem) and not problem.weighted
+        space["NARROWED"] = is_narrowed(problem)
+        space["KEY_OF_GROUP"] = bool(problem.key_of_group)
         made: dict[Any, Any] = {}
         for name in NAMES:
             space[name] = _jitted(getattr(problem, name), options, made, fingerprint)
@@ -194,6 +204,8 @@ def signatures() -> dict[str, Any]:
         "groups": (x, state, numba.typeof(ints)),
         "labels": (x, i),
         "factors": (x, state, group, i),
+        "n_choices": (x, state, group),
+        "choice": (x, state, group, i),
         "block": (x, state, group),
         "sub_block": (x, i, i),
         "block_features": (x, i, out),

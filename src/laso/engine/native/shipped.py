@@ -81,9 +81,9 @@ def read(
         try:
             content = file_for(level, problem, variant, entry, signature).read_bytes()
             symbol, _, code = zlib.decompress(content).partition(b"\0")
-        except (OSError, zlib.error):
+            return symbol.decode(), code
+        except (OSError, UnicodeDecodeError, zlib.error):
             continue
-        return symbol.decode(), code
     return None
 
 

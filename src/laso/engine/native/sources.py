@@ -55,10 +55,15 @@ COMPILING = ("jit.py", "packed.py")  # not imported here, since they import Numb
 SUPPORT = (hashing, layout, calls)  # not compiled as a whole, but compiled code depends on them
 
 
+def flags(problem: type[CompiledProblem]) -> tuple[bool, ...]:
+    """Returns the attributes of a problem that compiled code depends on."""
+    return bool(problem.weighted), bool(problem.key_of_group)
+
+
 def fingerprint(problem: type[CompiledProblem], variant: Variant = PLAIN) -> str:
     """Returns a hash of everything that code compiled on this machine depends on."""
     digest = hashlib.sha256()
-    digest.update(repr((_versions(), _processor(), variant, problem.weighted)).encode())
+    digest.update(repr((_versions(), _processor(), variant, *flags(problem))).encode())
     for file in _engine_files(variant):
         digest.update(Path(file).read_bytes())
     seen: set[int] = set()
@@ -73,7 +78,7 @@ def source_fingerprint(problem: type[CompiledProblem], variant: Variant = PLAIN)
     It hashes whole files where ``fingerprint`` hashes bytecode, which each version has its own of.
     """
     digest = hashlib.sha256()
-    digest.update(repr((tuple(variant), problem.weighted, problem.__qualname__)).encode())
+    digest.update(repr((tuple(variant), *flags(problem), problem.__qualname__)).encode())
     functions = [f for name in NAMES for f in plain_functions(getattr(problem, name))]
     modules = sorted({function.__module__ for function in functions})
     own = [sys.modules[name].__file__ for name in modules]

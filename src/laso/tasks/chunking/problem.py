@@ -45,8 +45,9 @@ from laso.features.windows import value_at
     SUMS,  # the column with the pool row that has the running sums before a word
     WIDTH,  # of such a row: a power, then the sums of the columns
     COSTS,  # the offset of the class costs; 0: none
+    CHOICES,  # the offset of the offsets of the labels of chunks, by length
     TAIL,  # and the two after it: the largest gram in a chunk of 1, 2 and more words
-) = range(8)
+) = range(9)
 PROGRAMS = TAIL + 3
 # For each kind of template: the offset of its program, and the number of templates. The first three
 # kinds are grams of one, two and three words.
@@ -157,6 +158,16 @@ class Chunking(CompiledProblem):
         for i in range(n):
             out[i] = i + 1
         return n
+
+    @staticmethod
+    def n_choices(x, state, group):
+        spec = x.spec
+        return spec[spec[spec[CHOICES] + group]]
+
+    @staticmethod
+    def choice(x, state, group, i):
+        spec = x.spec
+        return spec[spec[spec[CHOICES] + group] + 1 + i]
 
     @staticmethod
     def block(x, state, group):
@@ -273,6 +284,7 @@ def make_spec(programs: Programs, *, limits: Sequence[int], sums: tuple[int, int
     spec = [0] * HEAD
     spec[N_LABELS], spec[LIMIT], spec[LIMITS] = len(limits), limit, len(spec)
     spec += limits
+    _append_choices(spec, limits)
     spec[SHIFT] = (2 * limit - 1).bit_length()
     spec[SUMS], spec[WIDTH] = sums
     for words in (1, 2, 3):
@@ -284,6 +296,19 @@ def make_spec(programs: Programs, *, limits: Sequence[int], sums: tuple[int, int
         for key, atoms in templates:
             spec += [key, len(atoms), *np.ravel(atoms).tolist()]
     return np.array(spec, np.int64)
+
+
+def _append_choices(spec: list[int], limits: Sequence[int]) -> None:
+    """Append the labels of chunks of each length; lengths with the same labels share them."""
+    limit, ends = max(limits), sorted(set(limits))
+    spec[CHOICES] = len(spec)
+    lists = len(spec) + limit + 1
+    spec += [0] * (limit + 1)
+    for first, end in zip([0, *ends[:-1]], ends, strict=True):
+        labels = [label for label, most in enumerate(limits) if most >= end]
+        spec[spec[CHOICES] + first + 1 : spec[CHOICES] + end + 1] = [lists] * (end - first)
+        spec += [len(labels), *labels]
+        lists = len(spec)
 
 
 _BASE = 0xD1342543DE82EF95

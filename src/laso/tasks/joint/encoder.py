@@ -24,7 +24,8 @@ from laso.features.inputs import string_keys
 from laso.features.templates import LABEL, Atom, Template, shown
 from laso.locks import cached_property
 from laso.tasks.constraints import Constraints, check_labels
-from laso.tasks.joint.problem import N_FACTOR_GROUPS, JointTemplate, Layers, Pair, make_spec
+from laso.tasks.joint.layers import JointTemplate, Layers, Pair
+from laso.tasks.joint.problem import N_FACTOR_GROUPS, make_spec
 
 BETWEEN = "="  # separates a layer and its label in the names of a row's labels
 

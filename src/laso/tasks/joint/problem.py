@@ -19,10 +19,8 @@ should be the one with the most labels, since they are scored at once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from itertools import accumulate
 from math import prod
-from typing import NamedTuple
 
 import numpy as np
 
@@ -40,7 +38,7 @@ from laso.engine.layout import (
 )
 from laso.engine.problem import CompiledProblem
 from laso.features.windows import LABEL_ATOM, flatten_program, template_keys
-from laso.tasks.constraints import Constraints
+from laso.tasks.joint.layers import JointTemplate, Layers
 
 # The constants at the head of spec; tables and programs follow them.
 (
@@ -61,8 +59,10 @@ from laso.tasks.constraints import Constraints
     SETS,  # the offset of the sets of good labels for partially labelled words
     N_ROW,  # the number of labels of all layers
     COSTS,  # the offset of the class costs; 0: none
+    CHOICES,  # the offset of the offsets of the first layer's labels, by group; 0: any label
+    FACTOR_LIST,  # the offset of the groups and labels of all factors, by group; 0: none
     HEAD,
-) = range(18)
+) = range(20)
 # The table of layers follows the head. For each layer: the number of its labels, their offset in a
 # row, the stride of its digit in a group, and the constraints (see tagging).
 SIZE, PLACE, STRIDE, FOLLOW, HORIZON, LAYER = range(6)
@@ -136,6 +136,7 @@ class Joint(CompiledProblem):
     """Label the words of a sentence in several layers from left to right."""
 
     costs = COSTS
+    key_of_group = True
 
     @staticmethod
     def limits(x, out):
@@ -160,7 +161,8 @@ class Joint(CompiledProblem):
         for i in range(spec[PREFIXES], spec[PREFIXES] + spec[N_PREFIXES]):
             prefix, possible = spec[i], True
             for layer in range(1, spec[N_LAYERS]):
-                possible &= may_follow(spec, layer, state, digit(spec, prefix, layer))
+                if spec[HEAD + LAYER * layer + FOLLOW] > 0:
+                    possible &= may_follow(spec, layer, state, digit(spec, prefix, layer))
             if possible:  # otherwise no label of the first layer is possible
                 out[n] = first + prefix
                 n += 1
@@ -175,8 +177,11 @@ class Joint(CompiledProblem):
         spec = x.spec
         if i >= spec[N_STEP_FACTORS]:
             return -1, SAME_LABEL
-        at, layer = spec[spec[STEP_FACTORS] + 2 * i], spec[spec[STEP_FACTORS] + 2 * i + 1]
         prefix = group - spec[N_FACTOR_GROUPS]
+        if spec[FACTOR_LIST] > 0:
+            at = spec[FACTOR_LIST] + 2 * (prefix * spec[N_STEP_FACTORS] + i)
+            return spec[at], spec[at + 1]
+        at, layer = spec[spec[STEP_FACTORS] + 2 * i], spec[spec[STEP_FACTORS] + 2 * i + 1]
         combination = 0
         if spec[at + COMBINATIONS] > 1:
             for other in range(1, spec[N_LAYERS]):
@@ -186,6 +191,18 @@ class Joint(CompiledProblem):
         if layer > 0:
             label = spec[HEAD + LAYER * layer + PLACE] + digit(spec, prefix, layer)
         return spec[at + FIRST] + combination, label
+
+    @staticmethod
+    def n_choices(x, state, group):
+        spec = x.spec
+        if spec[CHOICES] == 0:
+            return -1
+        return spec[spec[spec[CHOICES] + group - spec[N_FACTOR_GROUPS]]]
+
+    @staticmethod
+    def choice(x, state, group, i):
+        spec = x.spec
+        return spec[spec[spec[CHOICES] + group - spec[N_FACTOR_GROUPS]] + 1 + i]
 
     @staticmethod
     def block(x, state, group):
@@ -292,62 +309,8 @@ class Joint(CompiledProblem):
 
 # --------------------------------------------------------------------------- making spec
 
+MOST_LISTED = 1 << 16  # factors of groups that are listed beforehand
 EACH: frozenset[int] = frozenset()  # the factor that scores every layer separately
-
-
-class JointTemplate(NamedTuple):
-    """A template: the layers whose current labels it connects, and its atoms.
-
-    ``atoms`` are (column, offset), ``history`` are previous labels (layer, offset below 0).
-    """
-
-    key: int
-    layers: frozenset[int]
-    atoms: Sequence[tuple[int, int]]
-    history: Sequence[tuple[int, int]] = ()
-
-
-class Pair(NamedTuple):
-    """The allowed pairs of labels of two layers, of which the first precedes the second."""
-
-    first: int
-    second: int
-    table: Array  # flags of the shape (labels of the first, labels of the second)
-
-
-@dataclass(frozen=True)
-class Layers:
-    """The layers: their numbers of labels, and the constraints within and between them."""
-
-    sizes: Sequence[int]
-    constraints: dict[int, Constraints] = field(default_factory=dict)
-    pairs: Sequence[Pair] = ()
-
-    def prefixes(self) -> list[int]:
-        """Return the allowed label combinations of all layers but the first, as numbers."""
-        good = np.ones(self.sizes[1:], bool)
-        for pair in self.pairs:
-            if pair.first > 0:
-                shape = [1] * good.ndim
-                shape[pair.first - 1], shape[pair.second - 1] = pair.table.shape
-                good &= pair.table.astype(bool).reshape(shape)
-        return [int(number) for number in np.flatnonzero(good)]
-
-    def pack(self, labels: Sequence[Array] | Array) -> Array:
-        """Return the labels of each word in all layers as one number, as in outputs."""
-        number = np.zeros(len(labels[0]), np.int64)
-        for size, own in zip(self.sizes[1:], labels[1:], strict=True):
-            number = number * size + own
-        return number * self.sizes[0] + labels[0]
-
-    def unpack(self, steps: Array, first_group: int) -> list[Array]:
-        """Return the labels in each layer of operators (group, label)."""
-        prefix = steps[:, 0].astype(np.int64) - first_group
-        labels = [steps[:, 1].astype(np.int64)]
-        for size in reversed(self.sizes[1:]):
-            labels.insert(1, prefix % size)
-            prefix = prefix // size
-        return labels
 
 
 def make_spec(layers: Layers, templates: Iterable[JointTemplate], *, longest: int = 1) -> Array:
@@ -404,6 +367,16 @@ def make_spec(layers: Layers, templates: Iterable[JointTemplate], *, longest: in
     spec += [
         part for i, layer in step_factors for part in (spec[FACTOR_TABLE] + (DIGITS + n) * i, layer)
     ]
+    _append_pairs(spec, layers)
+    if prod(sizes[1:]) * max(1, len(step_factors)) <= MOST_LISTED:
+        _append_choices(spec, layers)
+        _append_factors(spec, layers, [(rows[i], layer) for i, layer in step_factors])
+    spec[SETS], spec[N_ROW] = len(spec), sum(sizes)
+    return np.array(spec, np.int64)
+
+
+def _append_pairs(spec: list[int], layers: Layers) -> None:
+    """Append the tables of the pairs of layers with constraints."""
     tables = len(spec) + 3 * len(layers.pairs)
     spec[PAIRS], spec[N_PAIRS] = len(spec), len(layers.pairs)
     for pair in layers.pairs:
@@ -411,8 +384,44 @@ def make_spec(layers: Layers, templates: Iterable[JointTemplate], *, longest: in
         tables += pair.table.size
     for pair in layers.pairs:
         spec += pair.table.ravel().astype(int).tolist()
-    spec[SETS], spec[N_ROW] = len(spec), sum(sizes)
-    return np.array(spec, np.int64)
+
+
+def _append_choices(spec: list[int], layers: Layers) -> None:
+    """Append for each group the labels of the first layer that its pairs with others allow."""
+    pairs = [pair for pair in layers.pairs if pair.first == 0]
+    if not pairs:
+        return
+    sizes = layers.sizes
+    good = np.ones(sizes, bool)
+    for pair in pairs:
+        shape = [1] * len(sizes)
+        shape[0], shape[pair.second] = pair.table.shape
+        good &= pair.table.astype(bool).reshape(shape)
+    by_group = good.reshape(sizes[0], -1).T
+    spec[CHOICES] = len(spec)
+    ends = np.cumsum(by_group.sum(axis=1) + 1)
+    spec += (len(spec) + len(ends) + np.append(0, ends[:-1])).tolist()
+    for flags in by_group:
+        labels = np.flatnonzero(flags).tolist()
+        spec += [len(labels), *labels]
+
+
+def _append_factors(
+    spec: list[int], layers: Layers, step_factors: Sequence[tuple[list[int], int]]
+) -> None:
+    """Append for each group what ``Joint.factors`` returns, which takes many divisions."""
+    sizes = layers.sizes
+    digits = np.unravel_index(np.arange(prod(sizes[1:])), sizes[1:])
+    columns = []
+    for row, layer in step_factors:
+        group = np.full(prod(sizes[1:]), row[FIRST])
+        for other in range(1, len(sizes)):
+            group += row[DIGITS + other] * digits[other - 1]
+        place = spec[HEAD + LAYER * layer + PLACE]
+        columns += [group, place + digits[layer - 1] if layer > 0 else group * 0 + SAME_LABEL]
+    if columns:
+        spec[FACTOR_LIST] = len(spec)
+        spec += np.stack(columns, axis=1).ravel().tolist()
 
 
 def _factors(

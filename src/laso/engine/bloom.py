@@ -1,0 +1,37 @@
+"""Bloom filters of feature keys, with one hash: a bit that is not set tells of keys without a row.
+
+Most feature keys that a search looks up have no row. Their slots are scattered over a large hash
+table, while a filter of 8 bits or more for each row stays in the processor's cache.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from laso.engine import layout as at
+from laso.engine.layout import NO_FILTER, WeightTable
+
+BITS_PER_SLOT = 4
+SLOTS_PER_ITEM = 64  # an item pays for so many slots of a filter
+
+
+def with_filter(table: WeightTable) -> WeightTable:
+    """Return the table with a filter of its keys."""
+    slots = table.slots
+    bits = BITS_PER_SLOT * max(len(slots), 2)
+    flags = np.zeros(bits, bool)
+    flags[slots[slots[:, at.SLOT_ROW] != 0, at.SLOT_KEY] & (bits - 1)] = True
+    return table._replace(bloom=np.packbits(flags, bitorder="little"))
+
+
+def filtered(table: WeightTable, items: int) -> WeightTable:
+    """Return the table with a filter of the right size, if so many items pay for making it."""
+    fits = 8 * len(table.bloom) >= BITS_PER_SLOT * len(table.slots)
+    if fits or SLOTS_PER_ITEM * items < len(table.slots):
+        return table
+    return with_filter(table)
+
+
+def without_filter(table: WeightTable) -> WeightTable:
+    """Return the table without a filter, as is needed where Python fills slots."""
+    return table._replace(bloom=NO_FILTER)

@@ -1,0 +1,184 @@
+"""The weight table: feature keys, their rows, and the weights in them."""
+
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from laso.engine.hashing import prefetch
+from laso.engine.kernels.placeholders import WEIGHTED
+from laso.engine.layout import (
+    BITS,
+    ENTRY_LABEL,
+    ENTRY_WEIGHT,
+    HEAD_LENGTH,
+    HEAD_START,
+    ROWS,
+    SLOT_KEY,
+    SLOT_ROW,
+    USED,
+)
+
+
+def fill(array, value):
+    """Set all entries. (Assigning to a slice does the same but takes Numba long to compile.)"""
+    for i in range(array.shape[0]):
+        array[i] = value
+
+
+def slot_of(slots, feature):
+    """Return the slot of a feature key, or the free one where it belongs."""
+    mask = slots.shape[0] - 1
+    i = feature & mask
+    # One branch, which is nearly always predicted right.
+    while (slots[i, SLOT_KEY] != feature) & (slots[i, SLOT_ROW] != 0):
+        i = (i + 1) & mask
+    return i
+
+
+def find(slots, feature):
+    """Return the row of a feature key, -1 if it has none."""
+    return slots[slot_of(slots, feature), SLOT_ROW] - 1
+
+
+def row_of(table, feature):
+    """Return the row of a feature key, a new one if it has none; the table must have room."""
+    slots, bloom = table.slots, table.bloom
+    i = slot_of(slots, feature)
+    if slots[i, SLOT_ROW] == 0:
+        slots[i, SLOT_KEY] = feature
+        table.ints[ROWS] += 1
+        slots[i, SLOT_ROW] = table.ints[ROWS]
+        if bloom.shape[0] > 0:
+            bit = feature & (8 * bloom.shape[0] - 1)
+            bloom[bit >> 3] |= 1 << (bit & 7)
+    return slots[i, SLOT_ROW] - 1
+
+
+def keep_known(table, run, n):
+    """Keep those of the n features in the buffer that may have a row; return their number."""
+    bloom, keys, values, known = table.bloom, run.out.keys, run.out.values, 0
+    if bloom.shape[0] == 0:
+        return n
+    mask = 8 * bloom.shape[0] - 1
+    for f in range(n):
+        bit = keys[f] & mask
+        keys[known] = keys[f]
+        if WEIGHTED:
+            values[known] = values[f]
+        known += (bloom[bit >> 3] >> (bit & 7)) & 1
+    return known
+
+
+def shorten_keys(keys, n, bits):
+    """Cut n keys to some bits (the hashing trick; 0 leaves them whole), and return n."""
+    if bits > 0:
+        for f in range(n):
+            keys[f] &= (1 << bits) - 1
+    return n
+
+
+def is_sparse(table):
+    """Return whether the rows of the table are sparse."""
+    return table.heads.shape[0] > 0
+
+
+def entry_of(table, row, label):
+    """Return the entry of a label in a sparse row, -1 if there is none."""
+    v, first = table.v, table.heads[row, HEAD_START]
+    for e in range(first, first + table.heads[row, HEAD_LENGTH]):
+        if v[e, ENTRY_LABEL] == label:
+            return e
+    return -1
+
+
+def weight_at(table, row, label):
+    """Return the weight of a label in a row."""
+    if not is_sparse(table):
+        return table.v[row, label]
+    e = entry_of(table, row, label)
+    return table.v[e, ENTRY_WEIGHT] if e >= 0 else 0.0
+
+
+def add_entry_to_row(table, row, label):
+    """Give a label an entry in a sparse row, if it has none; the table must have room."""
+    if entry_of(table, row, label) >= 0:
+        return
+    v, u, past, heads = table.v, table.u, table.precisions, table.heads
+    first, n = heads[row, HEAD_START], heads[row, HEAD_LENGTH]
+    if n == 0 or (n > 1 and n & (n - 1) == 0):  # there is room for a power of two
+        new = table.ints[USED]
+        table.ints[USED] += max(2, 2 * n)
+        for i in range(n):
+            v[new + i, ENTRY_LABEL] = v[first + i, ENTRY_LABEL]
+            v[new + i, ENTRY_WEIGHT] = v[first + i, ENTRY_WEIGHT]
+            u[new + i, 0] = u[first + i, 0]
+            if past.shape[0] > 0:
+                past[new + i, 0] = past[first + i, 0]
+        heads[row, HEAD_START] = first = new
+    v[first + n, ENTRY_LABEL] = label
+    v[first + n, ENTRY_WEIGHT] = u[first + n, 0] = 0.0
+    if past.shape[0] > 0:
+        past[first + n, 0] = 0.0
+    heads[row, HEAD_LENGTH] = n + 1
+
+
+def add_sparse_rows(table, run, rows, known, sums):
+    """Add the weights of some sparse rows to the sums.
+
+    Labels without an entry have a weight of zero, so that the sums are those of dense rows.
+    """
+    v, heads, values = table.v, table.heads, run.out.values
+    for i in range(known):
+        prefetch(v, heads[rows[i], HEAD_START])
+    for i in range(known):
+        first = heads[rows[i], HEAD_START]
+        for e in range(first, first + heads[rows[i], HEAD_LENGTH]):
+            if WEIGHTED:
+                sums[int(v[e, ENTRY_LABEL])] += v[e, ENTRY_WEIGHT] * values[i]
+            else:
+                sums[int(v[e, ENTRY_LABEL])] += v[e, ENTRY_WEIGHT]
+
+
+def find_rows(table, run, n, rows):
+    """Write the rows of those of the n features in the buffer that have one; their number.
+
+    There are two loops, so that the second finds the memory that the first has prefetched, as
+    ``add_known_rows`` finds that of the second.
+    """
+    slots, v, keys, values = table.slots, table.v, run.out.keys, run.out.values
+    n = keep_known(table, run, shorten_keys(keys, n, table.ints[BITS]))
+    mask, known, sparse = slots.shape[0] - 1, 0, is_sparse(table)
+    for f in range(n):
+        prefetch(slots, keys[f] & mask)
+    for f in range(n):
+        rows[known] = find(slots, keys[f])
+        if sparse:
+            prefetch(table.heads, max(rows[known], 0))
+        else:
+            prefetch(v, max(rows[known], 0))
+        if WEIGHTED:
+            values[known] = values[f]
+        known += rows[known] >= 0
+    return known
+
+
+def add_known_rows(table, run, rows, known, sums):
+    """Add the weights of some rows to the sums, for all labels at once."""
+    v, values = table.v, run.out.values
+    if is_sparse(table):
+        add_sparse_rows(table, run, rows, known, sums)
+        return
+    for i in range(known):
+        row = rows[i]
+        if WEIGHTED:
+            for label in range(sums.shape[0]):
+                sums[label] += v[row, label] * values[i]
+        else:
+            for label in range(sums.shape[0]):
+                sums[label] += v[row, label]
+
+
+def add_rows(table, run, n, sums):
+    """Add the weights of the n features in the buffer to the sums, for all labels at once."""
+    known = find_rows(table, run, n, run.rows)
+    add_known_rows(table, run, run.rows, known, sums)
