@@ -37,7 +37,7 @@ def test_a_short_campaign_finds_nothing(tmp_path):
     figures = json.loads((tmp_path / "figures.json").read_text(encoding="utf-8"))
     assert figures["findings"] == []
     for target in figures["targets"].values():
-        assert target["mutants"] >= 100
+        assert target["mutants"] >= 50
         assert target["error"] > 0
         assert target["lines"] > 50
 

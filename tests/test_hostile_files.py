@@ -9,12 +9,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from laso import BadData, BadModel, BadTemplate, Chunker, Tagger, load_model
+from laso import (
+    CRF,
+    BadData,
+    BadModel,
+    BadTemplate,
+    Chunker,
+    Parser,
+    Tagger,
+    load_model,
+)
 from laso.features.templates import parse_templates
 from laso.load_limits import memory_of
 from laso.model_file import pack_weights, read_file, write_file
 from laso.opening import open_input, open_regular
-from tests.test_model_format import GOLDEN, with_header
+from tests.test_model_format import GOLDEN, digested, with_header
 
 X = [["the", "kettle", "boiled"], ["a", "dog", "slept"], ["dogs", "slept"]]
 Y = [["D", "N", "V"], ["D", "N", "V"], ["N", "V"]]
@@ -204,6 +213,7 @@ def wide(header, tensors):
     """A file of few bytes with weights for many labels."""
     labels = [f"L{i}" for i in range(8000)]
     header["learned"]["labels"], header["labels"] = labels, len(labels)
+    header["parameters"]["queue"] = {"value": "exact()"}  # whose rows are dense
     tensors.update(weights(70_000, 0x9E3779B97F4A7C15 >> 20, 8000))
     tensors["counts"] = np.ones(70_000, "<u4")
 
@@ -234,6 +244,7 @@ def test_the_limit_can_be_set(tmp_path, monkeypatch):
 def many_labels(header, tensors):
     labels = [f"L{i}" for i in range(2000)]
     header["learned"]["labels"], header["labels"] = labels, len(labels)
+    header["parameters"]["queue"] = {"value": "exact()"}  # whose rows are dense
     tensors.update(weights(40_000, 0x9E3779B97F4A7C15 >> 20, 2000))
     tensors["counts"] = np.ones(40_000, "<u4")
 
@@ -261,10 +272,103 @@ def test_no_limit_stands_in_the_way_of_usual_models(tmp_path):
         assert memory_of(header) < 64 * size / 2
 
 
+def test_rows_of_many_labels_count_by_their_weights(tmp_path):
+    """A model of a thousand labels has short rows, also in memory."""
+    words = [[f"w{i}" for i in range(1000)]]
+    model = Tagger(features=["w[0]", "w[-1]"], epochs=1, queue=1).fit(words * 3, words * 3)
+    size = model.save(tmp_path / "model", training=True)
+    header, _ = read_file(tmp_path / "model")
+    assert memory_of(header) < 64 * size / 2
+    header["parameters"]["queue"] = {"value": "exact()"}
+    assert memory_of(header) > 64 * size / 2
+    assert load_model(tmp_path / "model").predict(words) == model.predict(words)
+
+
+@pytest.mark.parametrize("part", ["", "learning.v."])
+def test_a_row_has_each_label_once(tmp_path, part):
+    def change(header, tensors):
+        row = int(np.argmax(tensors[f"{part}counts"] > 1))
+        first = int(tensors[f"{part}counts"][:row].sum())
+        tensors[f"{part}labels"] = tensors[f"{part}labels"].copy()
+        tensors[f"{part}labels"][first + 1] = tensors[f"{part}labels"][first]
+
+    source = tmp_path / "source"
+    Tagger(features=["w[0]", "label[-1]"], epochs=2).fit(X, Y).save(source, training=True)
+    refused(rewritten(tmp_path / "model", change, of=source), "found a label twice")
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "NaN", "Infinity"])
+@pytest.mark.parametrize("name", ["step_length", "score"])
+def test_numbers_of_a_file_are_finite(tmp_path, name, number):
+    header, _ = read_file(GOLDEN)
+    header["learned" if name == "step_length" else "metadata"][name] = 123456.25
+    made = with_header(GOLDEN.read_bytes(), header)
+    assert b"123456.25" in made
+    path = tmp_path / "model"
+    path.write_bytes(digested(made.replace(b"123456.25", number.encode().rjust(9))))
+    refused(path, "expected a finite number")
+
+
+@pytest.mark.parametrize("value", [0, -1.0, "1", [1.0], True, None, 1e-400])
+def test_the_length_of_a_step_is_above_zero(tmp_path, value):
+    def change(header, tensors):
+        header["learned"]["step_length"] = value
+
+    refused(rewritten(tmp_path / "model", change), "length of a step")
+
+
+def test_no_file_decides_where_to_write_or_how_many_work(tmp_path):
+    """What belongs to a run is the reader's own, whatever the file says."""
+    target, source = tmp_path / "target", tmp_path / "source"
+    target.write_text("mine", encoding="utf-8")
+    attributes = [[{"w": word} for word in sentence] for sentence in X]
+    CRF("ap", max_iterations=1).fit(attributes, Y).save(source)
+
+    def change(header, tensors):
+        header["parameters"] |= {"model_filename": str(target), "verbose": True, "n_jobs": 500_000}
+
+    model: Any = load_model(rewritten(tmp_path / "model", change, of=source))
+    assert (model.model_filename, model.verbose, model.n_jobs) == (None, False, None)
+    model.fit(attributes, Y)
+    assert target.read_text(encoding="utf-8") == "mine"
+
+
+@pytest.fixture(scope="module")
+def parser(tmp_path_factory):
+    path = tmp_path_factory.mktemp("parser") / "parser"
+    trees = [[(2, "det"), (3, "nsubj"), (0, "root")]] * 2
+    Parser(epochs=1, queue=2).fit(X[:2], trees).save(path, training=True)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("labels", ["left det", "left nsubj", "root root", "shift", "reduce"]),
+        ("labels", ["left det", "left nsubj", "root root", "shift ", "x"]),
+        ("labels", ["left", "left nsubj", "root root", "shift"]),
+        ("labels", ["left det", "left nsubj", "root root", "right"]),
+        ("state", {"single_root": 1, "coverage": [0, 0, 0, 0]}),
+        ("state", {"single_root": True, "coverage": [0, 0]}),
+        ("state", {"single_root": True, "coverage": [0, 0, 0, "x"]}),
+        ("state", {"single_root": True, "coverage": 5}),
+        ("state", {}),
+    ],
+)
+def test_the_file_of_a_parser_has_operators_and_a_state(tmp_path, parser, name, value):
+    def change(header, tensors):
+        header["learned"][name] = value
+        header["labels"] = len(header["learned"]["labels"])
+
+    refused(rewritten(tmp_path / "model", change, of=parser), "found the (operators|state)")
+
+
 SETTINGS: dict[str, tuple[Any, str]] = {
     "queue": ({"value": "beam(1000000000)"}, "width of a beam"),
     "threads": (1_000_000, "threads must be"),
     "epochs": (10**12, "epochs must be"),
+    "shards": (10**9, "shards must be"),
+    "mixing": ("odd", "mixing must be"),
 }
 
 

@@ -1,12 +1,27 @@
 """What a model was trained on and what it is given: equal answers, or an error that says both."""
 
 import json
+import os
+import threading
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
-from laso import CRF, BadData, BadFeature, Chunker, LasoError, SearchEstimator, Tagger, exact
+from laso import (
+    CRF,
+    BadData,
+    BadFeature,
+    Chunker,
+    JointTagger,
+    LasoError,
+    Parser,
+    SearchEstimator,
+    Tagger,
+    exact,
+)
 from laso.examples.segmentation import Segmentation
 
 WORDS = [["the", "cat"], ["a", "dog"], ["the", "dog"]]
@@ -172,6 +187,121 @@ def test_a_chunker_says_what_it_was_trained_on(data):
             model.predict(data[given])
 
 
+CONLLU = "".join(
+    "".join(
+        f"{i}\t{word}\t_\tX\tY\t_\t{i % 2 * 2}\tdep\t_\t_\n"
+        for i, word in enumerate(words, start=1)
+    )
+    + "\n"
+    for words in WORDS
+)
+TREES = [[(2, "det"), (0, "root")]] * 3
+LAYERS = [[("D", "O"), ("N", "O")]] * 3
+SAME = {"strings", "numpy strings", "str_", "1-tuples", "one file"}
+# The estimators of columns: how they are made, what they learn, and what has labels to be dropped.
+OF_COLUMNS: dict[str, Any] = {
+    "chunker": (lambda: Chunker(epochs=1, features=["w[each]"]), [["B-X", "I-X"]] * 3, 1),
+    "joint": (lambda: JointTagger(layers=["a", "b"], epochs=1, queue=2), LAYERS, 2),
+    "parser": (lambda: Parser(epochs=1, queue=2), TREES, 2),
+}
+
+
+@pytest.mark.parametrize("name", OF_COLUMNS)
+@pytest.mark.parametrize("kind", ["strings", "2-tuples", "one file", "two file"])
+def test_estimators_of_columns_take_what_they_were_trained_on(name, kind, data, tmp_path):
+    make, y, labels = OF_COLUMNS[name]
+    given = {**data, "conllu": str(tmp_path / "x.conllu"), "json": str(tmp_path / "x.jsonl")}
+    (tmp_path / "x.conllu").write_text(CONLLU, encoding="utf-8")
+    (tmp_path / "x.jsonl").write_text('{"tokens": ["the", "cat"]}\n', encoding="utf-8")
+    model = make().fit(data[kind], y)
+    wanted = model.predict(data[kind])
+    taken = SAME if kind in SAME else {"2-tuples", "two file", "tuples of names"}
+    with_labels = {1: {"2-tuples", "two file", "tuples of names"}, 2: {"3-tuples", "three file"}}
+    columns = 1 if kind in SAME else 2
+    if name != "parser":  # whose heads are numbers, and cannot be anything else
+        taken = taken | with_labels.get(columns + labels - 1, set())
+    taken = taken | ({"conllu"} if name == "parser" else set())
+    for each, X in given.items():
+        if each in taken:
+            found = model.predict(X)
+            assert found == wanted or each in ("conllu", "tuples of names"), each
+            continue
+        with pytest.raises(LasoError, match="expected") as error:
+            model.predict(X)
+        assert isinstance(error.value, (BadData, BadFeature)), each
+
+
+@pytest.mark.parametrize("name", OF_COLUMNS)
+def test_estimators_of_columns_do_not_learn_from_anything_else(name, data):
+    make, y, _ = OF_COLUMNS[name]
+    for kind in ("dicts", "lists", "sets", "matrices", "numbers", "bytes", "None", "text"):
+        with pytest.raises(BadData, match="expected") as error:
+            make().fit(data[kind], y)
+        assert "trained on" not in str(error.value)
+
+
+def test_the_heads_of_a_file_are_no_input(tmp_path):
+    path = tmp_path / "x.conllu"
+    path.write_text(CONLLU, encoding="utf-8")
+    model = Parser(epochs=1, queue=2).fit(path, TREES)
+    assert model.task_.encoder_.names == ("w", "pos", "xpos")
+    assert model.score(path, TREES) == Parser(epochs=1, queue=2).fit(
+        [[(word, "X", "Y") for word in words] for words in WORDS], TREES
+    ).score(path, TREES)
+
+
+def test_a_file_of_another_format_is_not_taken_for_columns(tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_text('{"tokens": ["the", "cat"], "labels": ["D", "N"]}\n' * 3, encoding="utf-8")
+    (tmp_path / "x.conllu").write_text(CONLLU, encoding="utf-8")
+    model = Tagger(features=["w[0]"], epochs=1).fit([[("a",) * 6] * 2], [["D", "N"]])
+    for action in (
+        lambda: model.predict(path),
+        lambda: Tagger().fit(path),
+        lambda: Tagger().fit_stream(path, store=tmp_path / "store"),
+        lambda: Tagger().fit(tmp_path / "x.conllu"),
+        lambda: Parser().fit_stream(tmp_path / "x.conllu", store=tmp_path / "store"),
+    ):
+        with pytest.raises(BadData, match=r"x\.\w+: found a file of .*, expected one of columns"):
+            action()
+
+
+def test_data_may_come_through_a_pipe(tmp_path):
+    path, text = tmp_path / "fifo", CONLLU * 2000  # more than a pipe holds
+    os.mkfifo(path)
+    model = Parser(epochs=1, queue=2).fit(
+        [[(w, "X", "Y") for w in words] for words in WORDS], TREES
+    )
+    writer = threading.Thread(target=path.write_text, args=(text,), daemon=True)
+    writer.start()
+    assert len(model.predict(path)) == 6000
+    writer.join(10.0)
+    with pytest.raises(BadData, match="found a pipe, expected a regular file"):
+        Tagger().fit_stream(path, store=tmp_path)  # which is read twice
+
+
+class Lying(list[Any]):
+    """A list with another length than it says, as one that another thread changes."""
+
+    def __len__(self) -> int:
+        return 1000
+
+
+def test_lists_that_change_while_they_are_read():
+    features = of_words(names)
+    model = Tagger(epochs=1).fit(features, Y)
+    wrong: Any
+    for wrong in ([[Lying(token) for token in s] for s in features], [Lying(s) for s in features]):
+        for call in (model.predict, lambda X: [model.predict_single(x) for x in X]):
+            with pytest.raises(BadData, match="found another number of elements"):
+                call(wrong)
+    broken = sparse.csr_matrix(np.eye(2))
+    of_matrices = Tagger(epochs=1).fit([broken] * 3, Y)
+    broken.indptr[-1] = 1000
+    with pytest.raises(BadData, match="found another number of elements"):
+        of_matrices.predict([broken])
+
+
 def test_laso_tag_refuses_columns_for_a_model_of_features(data, laso, tmp_path):
     path = tmp_path / "model.laso"
     trained("dicts", data, 2).save(path)
@@ -201,6 +331,42 @@ def test_values_that_overflow_32_bits_are_refused_with_their_place(value):
     if abs(value) < 1e301:
         with pytest.raises(BadFeature, match=r"sentence 1, token 2: found .*1e\+"):
             Tagger().fit([np.array([[1.0], [float(value)]])], [["X", "Y"]])
+
+
+@pytest.mark.parametrize("value", [1e20, 3e38, -3e38])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Tagger(epochs=9),
+        lambda: Tagger(epochs=9, queue=exact()),
+        lambda: CRF("l2sgd", max_iterations=5),
+        lambda: Tagger(epochs=9, shards=2),
+    ],
+    ids=["beam", "exact", "sgd", "shards"],
+)
+def test_weights_and_scores_that_overflow_are_no_failed_search(make, value):
+    """Each value is a 32-bit float, but its square is none."""
+    X = [[{"a": value, "b": value}, {"c": value, "a": -value}], [{"a": value}, {"c": value}]]
+    with pytest.raises(BadFeature, match=r"overflow.*expected"):
+        make().fit(X, [["A", "B"], ["B", "A"]]).predict(X)
+    small = [[{name: v / value for name, v in token.items()} for token in s] for s in X]
+    model = make().fit(small, [["A", "B"], ["B", "A"]])
+    wanted = model.predict(small)
+    large = [[dict.fromkeys(token, 3e38) for token in s] for s in X[:1]]
+    for call in (model.predict, model.predict_confidence, lambda X: model.predict_nbest(X, 2)):
+        with suppress(BadFeature):  # but nothing else is raised, nor a warning
+            call([small[0], *large])
+    assert repr(model.predict(small)) == repr(wanted)
+
+
+def test_a_score_that_overflows_is_told_with_its_sentence():
+    model = Tagger(epochs=3).fit([[{"a": 1.0}, {"b": 1.0}]], [["A", "B"]])
+    good, bad = [{"a": 1.0}, {"b": 1.0}], [{"a": 3e38}, {"b": 3e38, "a": -3e38}]
+    for call in (model.predict, model.predict_confidence, lambda X: model.predict_nbest(X, 2)):
+        with pytest.raises(BadFeature, match=r"sentence 2, token 1: found the value 3e\+38, with"):
+            call([good, bad])
+    with pytest.raises(BadFeature, match="sentence 1, token 1: found the value"):
+        model.predict_single(bad)
 
 
 cyclic: dict[str, object] = {}

@@ -114,6 +114,10 @@ class BadProblem(LasoError):
     """A method of a compiled problem breaks a promise or leaves an array; the message names it."""
 
 
+class OutOfMemory(LasoError, MemoryError):
+    """An input or a model needs more memory than there is; the message says how much."""
+
+
 class WorkerLost(LasoError):
     """A worker of a parallel training died, lacks memory or files, or has another version."""
 

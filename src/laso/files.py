@@ -56,6 +56,21 @@ def replacing(path: FilePath) -> Iterator[BinaryIO]:
     _sync_folder(target.parent)
 
 
+def check_writable(path: FilePath) -> None:
+    """Raise the error that ``replacing`` would raise, as far as that is known before the work."""
+    target = Path(os.path.realpath(path))
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(Path(path).parent))
+    with naming(path):
+        before = _status(target)
+        if before is not None and stat.S_ISDIR(before.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+        if before is None or stat.S_ISREG(before.st_mode):
+            temporary, file = new_file(target.parent)
+            file.close()
+            discard(temporary)
+
+
 def write_bytes(path: FilePath, data: bytes) -> None:
     """Write a file completely or not at all."""
     with replacing(path) as file:
@@ -87,7 +102,7 @@ def naming(path: FilePath) -> Iterator[None]:
         raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM), os.fspath(path)) from error
     except OSError as error:
         name = error.filename
-        ours = isinstance(name, str) and PATTERN.fullmatch(os.path.basename(name))
+        ours = isinstance(name, str) and any(map(PATTERN.fullmatch, Path(name).parts))
         if name is not None and not ours:
             raise
         text = error.strerror or str(error) or type(error).__name__
@@ -99,30 +114,63 @@ def naming(path: FilePath) -> Iterator[None]:
 
 def new_file(folder: Path, *, private: bool = True) -> tuple[Path, BinaryIO]:
     """Return a new temporary file of a folder, open for reading and writing."""
-    mark = f"{_host()}-{os.getpid()}-{PROCESS}-{os.urandom(4).hex()}"
-    path = folder / f".laso-{mark}.tmp"
+    path = folder / _new_name()
     flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0)
     number = os.open(path, flags, 0o600 if private else 0o666)
     return path, cast(BinaryIO, os.fdopen(number, "w+b"))
 
 
+def _new_name() -> str:
+    return f".laso-{_host()}-{os.getpid()}-{PROCESS}-{os.urandom(4).hex()}.tmp"
+
+
+@contextlib.contextmanager
+def temporary_folder(folder: Path) -> Iterator[Path]:
+    """Yield a new folder inside a folder; it is removed with all its files when the block ends."""
+    with naming(folder):
+        remove_leftovers(folder)
+        path = folder / _new_name()
+        path.mkdir(mode=0o700)
+    try:
+        yield path
+    finally:
+        with contextlib.suppress(OSError):  # Windows keeps files that are mapped into memory
+            _remove_folder(path)
+
+
+def _remove_folder(path: FilePath) -> None:
+    """Remove a folder that has only files."""
+    for entry in list(os.scandir(path)):
+        os.unlink(entry.path)
+    os.rmdir(path)
+
+
 def remove_leftovers(folder: Path) -> list[Path]:
-    """Remove the temporary files in a folder whose processes have ended; return their paths."""
+    """Remove what processes that have ended left in a folder; return the paths."""
     removed = []
     with contextlib.suppress(OSError):  # a folder that cannot be listed keeps what it has
         for entry in os.scandir(folder):
             found = PATTERN.fullmatch(entry.name)
             if found and _is_left(found, entry):
                 with contextlib.suppress(OSError):
-                    os.unlink(entry.path)
+                    if entry.is_dir(follow_symlinks=False):
+                        _remove_folder(entry.path)
+                    else:
+                        os.unlink(entry.path)
                     removed.append(Path(entry.path))
     return removed
+
+
+def discard(path: Path) -> None:
+    """Remove a temporary file; Windows keeps the name of one that is mapped into memory."""
+    with contextlib.suppress(PermissionError):
+        path.unlink(missing_ok=True)
 
 
 def _is_left(found: re.Match[str], entry: os.DirEntry[str]) -> bool:
     """Return whether the process that made a temporary file has ended."""
     host, number, process = found[1], int(found[2]), found[3]
-    if host != _host() or not entry.is_file(follow_symlinks=False):
+    if host != _host() or entry.is_symlink():
         return False
     if number == os.getpid():
         return process != PROCESS

@@ -5,22 +5,43 @@ The sizes in the header of a file tell what its arrays take before any of them i
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from laso.errors import BadModel, quoted
+from laso.engine.rows import MANY_LABELS
+from laso.errors import BadModel, cut, quoted
 
 LEAST = 256 << 20  # bytes that any file may take in memory
 TIMES = 64  # how many times its own size a larger file may take
 TABLES = ("v.", "u.", "squares.", "precisions.")  # the matrices of a training
+WITH_BEAMS = ("Tagger", "Chunker", "JointTagger", "Parser")  # unless the queue is another
+OF_ENTRY = 64  # bytes that an entry of a sparse row takes at most while it is loaded
 OF_KEY = 64  # bytes that the hash table has for each key
 OF_STRINGS = 16  # bytes that a byte of JSON takes as strings, and again for each of its views
 MOST_MOVES = 8  # from its own place to the next, of a key on average; usual is 1
 FEW_KEYS = 1 << 13  # for which nothing takes long
+INNER = "task.tagger."  # the beginning of the names of arrays that hold model files themselves
+LEAST_INNER = 16 << 20  # bytes that any of these may take in memory
+
+
+def finite_json(text: str) -> Any:
+    """Return what JSON says; NaN and numbers without end, such as 1e999, raise BadModel."""
+    return json.loads(text, parse_constant=_refused, parse_float=_finite)
+
+
+def _refused(constant: str) -> NoReturn:
+    raise BadModel(f"found {cut(constant, limit=60)} in its header, expected a finite number")
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    return value if math.isfinite(value) else _refused(number)
 
 
 def check_needs(header: Mapping[str, Any], size: int, limit: float | None) -> None:
@@ -60,14 +81,36 @@ def memory_of(header: Mapping[str, Any]) -> int:
     labels = header.get("labels", 0)
     if type(labels) is not int or labels < 0:
         raise BadModel(f"found {quoted(labels)} labels, expected a number")
+    sparse = _has_sparse_rows(header, labels)
     for keys, prefix, tables in (("keys", "", ("",)), ("learning.keys", "learning.", TABLES)):
         n = sizes.get(keys, (0, 0))[1]
         for table in tables:
-            item = sizes.get(f"{prefix}{table}values", (0, 0))[0]
-            total += n * labels * max(4, item) if item else 0
+            item, entries = sizes.get(f"{prefix}{table}values", (0, 0))
+            dense = n * labels * max(4, item) if item else 0
+            total += entries * OF_ENTRY if sparse else dense
         total += n * OF_KEY
+    inner = [n for name, (_, n) in sizes.items() if name.startswith(INNER)]
+    total += sum(map(inner_limit, inner))
     strings = sum(n for name, (_, n) in sizes.items() if name.startswith(("task.", "names")))
+    strings -= sum(inner)
     return int(total + strings * OF_STRINGS * (1 + _views(header)))
+
+
+def inner_limit(size: int) -> int:
+    """Return the largest number of bytes that a model inside of a model file may take."""
+    return LEAST_INNER + TIMES * size
+
+
+def _has_sparse_rows(header: Mapping[str, Any], labels: int) -> bool:
+    """Return whether the weight rows will be sparse for certain, so that only weights count."""
+    parameters = header.get("parameters")
+    return (
+        labels >= MANY_LABELS
+        and header.get("estimator") in WITH_BEAMS
+        and isinstance(parameters, dict)
+        and "exact" not in str(parameters.get("queue"))
+        and parameters.get("shards") in (None, 1)
+    )
 
 
 def _views(header: Mapping[str, Any]) -> int:

@@ -14,14 +14,18 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from laso import Checkpoint, LasoError, Model, Tagger, load_model
+import numpy as np
+
+from laso import Checkpoint, LasoError, Model, Parser, Tagger, load_model
 from laso.data import load_bundled, write_columns
+from laso.engine.array_files import in_files
+from laso.engine.layout import Dataset
 from laso.engine.machine import as_names
 from laso.engine.native import cache as code_cache
 from laso.engine.native import trust
 from laso.estimators.serialization import packed_model
 from laso.examples import tagging
-from laso.files import PATTERN
+from laso.files import PATTERN, temporary_folder
 from laso.model_file import file_bytes
 from tests.faults.injection import KINDS, failing
 
@@ -86,6 +90,30 @@ def _load(folder: Path) -> None:
     load_model(folder / "model.laso")
 
 
+@cache
+def parsers() -> tuple[Parser, Parser]:
+    """An old parser and a new one, with the sparse rows of many labels, which differ."""
+    words = [[str(i) for i in range(40)]]
+    trees = [[(0, "root"), *[(i, f"l{i}") for i in range(1, 40)]]]
+    more = [[(0, "root"), *[(i, f"m{i}") for i in range(1, 40)]]]
+    old, new = (Parser(features=["w[s0]", "w[b0]"], queue=1, epochs=2) for _ in range(2))
+    return old.fit(words * 2, trees + more), new.fit(words * 2, more + trees)
+
+
+@cache
+def _old_parser() -> bytes:
+    return file_bytes(*packed_model(parsers()[0], None, training=True))
+
+
+def _save_old_parser(folder: Path) -> None:
+    (folder / "model.laso").write_bytes(_old_parser())
+
+
+def _is_a_parser(folder: Path, failed: bool) -> None:
+    found = load_model(folder / "model.laso")
+    assert as_names(found.weights_) == as_names(parsers()[not failed].weights_)
+
+
 # --------------------------------------------------------------------------- training
 
 
@@ -117,6 +145,18 @@ def _encode(folder: Path) -> None:
     model = Tagger()
     with stored(model, model.make_task(), lambda: SMALL, folder / "a" / "b"):
         pass
+
+
+def _share(folder: Path) -> None:
+    with temporary_folder(folder) as inside:
+        found = in_files(_dataset(), inside).opened()
+    assert all(np.array_equal(a, b) for a, b in zip(found, _dataset(), strict=True))
+
+
+@cache
+def _dataset() -> Dataset:
+    model = models()[0]
+    return model.encoded(X)[1]
 
 
 def _is_empty(folder: Path, failed: bool) -> None:
@@ -206,11 +246,19 @@ OPERATIONS = (
         lambda folder: models()[1].save(folder / "model.laso", training=True),
         _is_a_model,
     ),
+    Operation(
+        "save a parser with its training",
+        _save_old_parser,
+        lambda folder: parsers()[1].save(folder / "model.laso", training=True),
+        _is_a_parser,
+    ),
+    Operation("load a parser", _save_old_parser, _load, lambda f, _: _is_a_parser(f, True)),
     Operation("save a plain model", _save_small, _save_small, _is_small),
     Operation("load a model", _save_old, _load, lambda folder, _: _is_a_model(folder, True)),
     Operation("checkpoints", _nothing, _train, _can_resume, ("files",), never_fails=True),
     Operation("encode data to files", _nothing, _encode, _is_empty, ("memory",)),
     Operation("learn from files", _nothing, _stream, _is_empty, ("files",)),
+    Operation("data of shards", _nothing, _share, _is_empty, ("files",)),
     Operation("keep compiled code", _nothing, _keep_code, _is_code, ("files",), never_fails=True),
     Operation("make a key", _nothing, _make_key, _is_key, ("files",), never_fails=True),
     Operation("laso tag --output", _write_sentences, _tag, _is_tagged, ("files",)),
@@ -223,6 +271,8 @@ def survive(operation: Operation, folder: Path, kind: str) -> int:
     models()  # outside of the faults
     _trained()
     _old_file()
+    _old_parser()
+    _dataset()
     with mock.patch.object(logging.getLogger("laso.engine"), "disabled", True):
         return _survived(operation, folder, kind)
 

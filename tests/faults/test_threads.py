@@ -1,21 +1,25 @@
 """Learning in one thread and predicting in others: each call sees the old model or the new one."""
 
 import copy
+import os
 import pickle
 from collections.abc import Callable
 from functools import partial
 from itertools import permutations
 from typing import Any
+from unittest import mock
 
 import joblib
 import pytest
 from sklearn.base import clone
 
-from laso import Chunker, Tagger, Task, exact
+from laso import CRF, Chunker, Parser, Tagger, Task, exact
 from laso.engine.machine import as_names
 from laso.estimators import SearchEstimator
 from laso.estimators.publishing import TRANSIENT
 from laso.examples.segmentation import Segmentation
+from laso.features import marshalled
+from tests.faults.forks import survived
 from tests.faults.threads import PARTS, TRAIN, Reader, X, together, while_reading
 
 WORDS = [("thecat", ["the", "cat"]), ("acat", ["a", "cat"]), ("thedog", ["the", "dog"])]
@@ -177,3 +181,104 @@ def test_locks_do_not_hinder_copies():
     assert joblib.hash(model) == joblib.hash(copy.deepcopy(model))
     assert not TRANSIENT & set(copy.copy(model.snapshot()).__dict__)
     assert set(joblib.Parallel(2)(joblib.delayed(repr)(model) for _ in range(2))) == {repr(model)}
+
+
+@pytest.mark.parametrize(
+    "method", ["predict", "predict_single", "predict_nbest", "explain", "save"]
+)
+def test_a_call_sees_one_model_if_another_is_learned_in_its_midst(method, tmp_path):
+    """The other model has other words and labels, and is published while the input is encoded."""
+    first, second = PARTS[0], relabelled(PARTS[1], 5)
+    calls: dict[str, Callable[[Tagger], Any]] = {
+        "predict": lambda model: model.predict(X[:1]),
+        "predict_single": lambda model: model.predict_single(X[0]),
+        "predict_nbest": lambda model: model.predict_nbest(X[:1], 2),
+        "explain": lambda model: model.explain(X[0])["output"],
+        "save": lambda model: model.save(tmp_path / "model"),
+    }
+    call, model = calls[method], Tagger(epochs=1).fit(first)
+    wanted, other = repr(call(model)), Tagger(epochs=1).fit(second)
+    plain = type(model.task_).encode
+
+    def encode(self: Any, *given: Any) -> Any:
+        found = plain(self, *given)
+        vars(model).update({**vars(other), "_prepared": {}})  # as learning publishes
+        return found
+
+    with mock.patch.object(type(model.task_), "encode", encode):
+        assert repr(call(model)) == wanted
+
+
+def test_a_signal_may_predict_while_its_thread_reads():
+    """A handler runs between two lines of the call that it interrupts."""
+    sentences = [[{"w": word} for word in words] for words in (["a", "b"], ["c", "d", "e"])]
+    model = Tagger(epochs=3).fit(sentences, [["A", "B"], ["C", "D", "E"]])
+    wanted = [model.predict_single(sentence) for sentence in sentences]
+    plain = marshalled._Space.read
+    deep: list[int] = []
+
+    def read(self: Any, data: bytes, kinds: int) -> Any:
+        if not deep:
+            deep.append(1)
+            self.data[: len(data)] = data  # what read begins with
+            assert model.predict_single(sentences[1]) == wanted[1]
+            assert self not in marshalled._free
+        return plain(self, data, kinds)
+
+    with mock.patch.object(marshalled._Space, "read", read):
+        assert model.predict_single(sentences[0]) == wanted[0]
+    assert deep
+
+
+def test_single_sentences_from_many_threads_and_forks():
+    """Parsers and taggers of feature lists, with kept arrays and code, in threads and children."""
+    sentences = [[("the", "D"), ("cat", "N"), ("sleeps", "V")], [("dogs", "N"), ("bark", "V")]]
+    trees = [[(2, "det"), (3, "nsubj"), (0, "root")], [(2, "nsubj"), (0, "root")]]
+    parser = Parser(epochs=3, queue=2).fit(sentences, trees)
+    attributes = [[{"w": word, "n": 0.5} for word, _ in sentence] for sentence in sentences]
+    crf = CRF("ap", max_iterations=3).fit(attributes, [["D", "N", "V"], ["N", "V"]])
+
+    def call() -> Any:
+        return (
+            [parser.predict_single(sentence) for sentence in sentences],
+            [crf.predict_single(sentence) for sentence in attributes],
+            [crf.predict_marginals_single(sentence) for sentence in attributes],
+        )
+
+    wanted = repr(call())
+    outcomes: list[str] = []
+
+    def fork() -> None:
+        for _ in range(20):
+            pid = os.fork()
+            if pid == 0:
+                code = 2
+                try:
+                    code = int(repr(call()) != wanted)
+                finally:
+                    os._exit(code)
+            outcomes.append(survived(pid, 60.0))
+
+    for thread in while_reading(call, fork):
+        assert thread.errors == []
+        assert set(thread.results) == {wanted}
+    assert outcomes == ["predicted"] * 20
+
+
+def test_learning_in_shards_beside_predictions():
+    """Threads of joblib learn while others predict, pickle and fork."""
+    model = Tagger(epochs=2, n_jobs=2).fit(PARTS[0])
+    known = {repr(model.predict(X))}
+    for part in PARTS[1:]:
+        known.add(repr(Tagger(epochs=2, n_jobs=2).fit(part).predict(X)))
+
+    def call() -> Any:
+        return pickle.loads(pickle.dumps(model)).predict(X)
+
+    def learn() -> None:
+        for part in PARTS[1:]:
+            model.fit(part)
+
+    for thread in while_reading(call, learn, readers=2):
+        assert thread.errors == []
+        assert set(thread.results) <= known

@@ -27,7 +27,7 @@ from typing import Any
 
 from tests.fuzz.targets import TARGETS, Target, outcome, without_compiler
 
-BATCH = 100  # mutants in one child process
+BATCH = 50  # mutants in one child process
 SECONDS = 5.0  # of CPU time for one mutant
 MEMORY = 3 << 30  # bytes that a child may take beside what it begins with
 GOOD = ("ok", "error", "compile")  # a result, a LasoError, a result that a compiler must make first
@@ -161,8 +161,7 @@ def record(campaign: Campaign, kind: str, text: str, source: Path, keep: Path) -
     campaign.findings.append(f"{campaign.target.name}, {kind}, {text}")
     keep.mkdir(parents=True, exist_ok=True)
     if source.exists():
-        number = campaign.counts.total()
-        name = f"{kind}-{number}{campaign.target.ends[0]}"
+        name = f"{kind}-{campaign.counts.total()}-{campaign.target.ends[0].lstrip('.')}"
         (keep / name).write_bytes(source.read_bytes())
 
 
@@ -212,7 +211,10 @@ def main(arguments: list[str] | None = None) -> int:
     tried = 0
     while time.monotonic() - begun < given.seconds and tried < given.mutants:
         # Half of all mutants are model files.
-        shares = [(c.counts.total() * (1 if c.target.name == "model" else 4), c) for c in campaigns]
+        others = len(campaigns) - 1
+        shares = [
+            (c.counts.total() * (1 if c.target.name == "model" else others), c) for c in campaigns
+        ]
         campaign = min(shares, key=lambda share: share[0])[1]
         first = next_number[campaign.target.name]
         numbers = range(first, first + min(BATCH, given.mutants - tried))

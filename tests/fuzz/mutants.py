@@ -23,12 +23,19 @@ ODD = [
     r'w.match("(a+)+\b")[0]',
     "w[-500..500]|w[-500..500]",
     "x" * 100_000,
+    "left x",
+    "reduce",
+    "/etc/passwd",
+    1e-320,
+    1e300,
+    10**6,
     float("nan"),
 ]
 TEXTS = [
     b"w[0]", b"|", b"..", b"[-1", b"label", b"500", b'test("(a|a)*$")', b"\x00", b"\xff", b"\t",
     b"\n\n", b"\r", b"#", b"%x[-1,0]", b"U", b"{", b'"tokens":', b"[[[[", b"1e999", b"\xef\xbb\xbf",
-    b"1-2", b"_", b"x" * 5000,
+    b"1-2", b"_", b"x" * 5000, b"\t999999999999\t", b"\t-1\t", b"\t2\t", b"\t0\t", b"^", b"1e3",
+    b"[s0]", b".l1", b"b99", b"distance[s0,", b"label[", b'"\\',
 ]  # fmt: skip
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from laso import Chunker, Tagger, exact, sgd, standard
+from laso import Chunker, JointTagger, Parser, Tagger, exact, sgd, standard
+from laso.engine.rows import MANY_LABELS
 from tests.fuzz.targets import CORPUS
 
 X = [["the", "kettle", "boiled"], ["a", "dog", "slept"], ["dogs", "slept"]]
@@ -15,6 +16,13 @@ TEXTS = {
     "b.txt": "a\tX\r\nb\tY\r\n\r\nc\tX\r\n",
     "a.conllu": "# text = Dogs sleep\n1\tDogs\tdog\tNOUN\tNNS\t_\t2\tnsubj\t_\t_\n"
     "2-3\tdon't\t_\t_\t_\t_\t_\t_\t_\t_\n2\tsleep\tsleep\tVERB\tVBP\t_\t0\troot\t_\t_\n\n",
+    "b.conllu": "".join(
+        f"{i}\t{word}\t_\tX\tX\t_\t{head}\tdep\t_\t_\n"
+        for i, (word, head) in enumerate(zip("abcdef", (4, 5, 6, 0, 6, 1), strict=True), start=1)
+    ),
+    "a.ptpl": 'bias\nw[s0]|pos[b0]\nlabel[s0.l1]\ndistance[s0,b0]\nw.test("^a|b")[b1]\n'
+    "lefts[s0]|rightset[b0]\npos[s0.r1.r1]\n",
+    "a.objects": "a",
     "a.jsonl": '{"tokens": ["The", "cat"], "labels": ["DT", "NN"]}\n{"text": "It sat."}\n',
 }
 
@@ -28,6 +36,25 @@ def main() -> None:
     Tagger(features=features, queue=2, epochs=2).fit(X, Y).save(
         CORPUS / "tagger.laso", training=True
     )
+    Tagger(features=features, queue=2, epochs=2, shards=2, mixing="updates").fit(X, Y).save(
+        CORPUS / "shards.laso", training=True
+    )
+    many = [[str(i) for i in range(MANY_LABELS + 1)]]
+    Tagger(features=["w[0]", "label[-1]"], queue=1, epochs=2).fit(many, many).save(
+        CORPUS / "sparse.laso", training=True
+    )
+    layers = [
+        [(word, tag, "O") for word, tag in zip(*pair, strict=True)]
+        for pair in zip(X, Y, strict=True)
+    ]
+    JointTagger(layers=["pos", "chunk"], queue=2, epochs=2).fit(layers).save(
+        CORPUS / "joint.laso", training=True
+    )
+    trees = [[(2, "det"), (3, "nsubj"), (0, "root")]] * 2 + [[(2, "nsubj"), (0, "root")]]
+    places = ["w[s0]", "w[s0]|w[b0]", 'w.test("^[a-d]")[s1]', "label[s0.l1]", "distance[s0,b0]"]
+    Parser(features=places, queue=2, epochs=2).fit(
+        [[(w, "X", "X") for w in x] for x in X], trees
+    ).save(CORPUS / "parser.laso", training=True)
     attributes = [[{"w": word, "n": 2.0} for word in sentence] for sentence in X]
     Tagger(queue=exact(), update=sgd(), strategy=standard, epochs=2).fit(attributes, Y).save(
         CORPUS / "crf.laso", training=True

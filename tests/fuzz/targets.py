@@ -1,4 +1,4 @@
-"""What is attacked: the readers of model files, templates and corpora."""
+"""What is attacked: the readers of model files, templates and corpora, and of Python objects."""
 
 from __future__ import annotations
 
@@ -7,17 +7,22 @@ import os
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from laso import LasoError, load_model
+from laso.crfsuite import Tagger as CRFSuiteTagger
 from laso.data.reading import read, read_table
 from laso.engine.native.dispatch import Kernels
 from laso.features import parse_templates
 from laso.features.other_tools import read_crfpp, read_wapiti
+from laso.tasks.parsing import templates as parsing_templates
+from laso.tasks.parsing.task import ParsingTask
 from laso.updates import Lbfgs
 from tests.fuzz.mutants import model_mutant, text_mutant
+from tests.fuzz.objects import new_draws, use_objects
 
 CORPUS = Path(__file__).parent / "corpus"
 
@@ -75,6 +80,9 @@ def use_model(data: bytes, folder: Path) -> None:
     model = load_model(path)
     X = inputs_for(model)
     outputs = model.predict(X)
+    singles = [model.predict_single(x) for x in X]
+    if _plain(outputs) != singles:
+        raise Lost("one input alone is labelled otherwise than among others")
     model.predict_nbest(X, 2)
     model.predict_confidence(X)
     if str(model.queue) == "exact()":
@@ -93,6 +101,9 @@ def use_model(data: bytes, folder: Path) -> None:
 
 
 def _gold(model: Any, labels: list[str], n: int) -> list[Any]:
+    if model.task_.name == "parsing":
+        arc = min(model.task_.encoder_.arc_labels, default=None)
+        return [(int(i > 0), arc) for i in range(n)]
     if model.task_.name == "chunking":
         return ["O"] * n
     if model.task_.name == "joint":
@@ -103,6 +114,62 @@ def _gold(model: Any, labels: list[str], n: int) -> list[Any]:
 
 def _plain(outputs: Any) -> Any:
     return outputs.tolist() if hasattr(outputs, "tolist") else outputs
+
+
+def use_tagger(data: bytes, folder: Path) -> None:
+    """Open a model as programs for python-crfsuite do, and call what they call."""
+    path = folder / "model"
+    path.write_bytes(data)
+    tagger = CRFSuiteTagger()
+    tagger.open_inmemory(data)
+    tagger.open(path)
+    X = inputs_for(tagger.model)
+    for x in X[:2]:
+        labels = tagger.tag(x)
+        if str(tagger.model.queue) == "exact()":
+            tagger.probability(labels)
+            tagger.marginal(tagger.labels()[0], 0)
+    tagger.info()
+    tagger.dump(folder / "dump")
+
+
+@cache
+def parser() -> Any:
+    """The parser of the corpus."""
+    return load_model(CORPUS / "parser.laso")
+
+
+def use_trees(data: bytes, folder: Path) -> None:
+    """Read trees to learn from, and the sentences of them to parse."""
+    path = folder / "trees.conllu"
+    path.write_bytes(data)
+    errors = []
+    for call in (
+        lambda: _learnable(path),
+        lambda: parser().predict(path),
+        lambda: parser().score(path),
+        lambda: parser().snapshot().partial_fit(path),
+    ):
+        try:
+            call()
+        except LasoError as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
+
+
+def _learnable(path: Path) -> None:
+    task = ParsingTask()
+    inputs, outputs = task.read(path, None)
+    task.observe([(inputs, outputs)])
+    task.encode(inputs, outputs)
+
+
+def use_parser_templates(data: bytes, folder: Path) -> None:
+    """Read a text as templates of configurations."""
+    parsed = parsing_templates.parse_templates(data.decode("utf-8", "replace"))
+    if parsing_templates.parse_templates(map(str, parsed)) != parsed:
+        raise Lost("the templates are others after they were written")
 
 
 def use_templates(data: bytes, folder: Path) -> None:
@@ -148,6 +215,10 @@ TARGETS = {
         Target("columns", (".txt",), text_mutant, of_format("columns")),
         Target("conllu", (".conllu",), text_mutant, of_format("conllu")),
         Target("jsonl", (".jsonl",), text_mutant, of_format("jsonl")),
+        Target("trees", (".conllu",), text_mutant, use_trees),
+        Target("parser templates", (".ptpl",), text_mutant, use_parser_templates),
+        Target("crfsuite", ("crf.laso",), model_mutant, use_tagger),
+        Target("objects", (".objects",), new_draws, use_objects),
     )
 }
 

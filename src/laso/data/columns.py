@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TextIO, TypeAlias
 
-from laso.data.lines import BOM, Source, name_of, numbered_lines
+from laso.data.lines import BOM, Resumed, Source, name_of, numbered_lines
 from laso.errors import BadData, quoted
 from laso.files import write_text
 
@@ -90,6 +90,8 @@ def read_blocks(
     if separator is not None and not separator:
         raise ValueError("separator must not be empty")
     expected = "" if columns is None else " as asked for"
+    if columns is None and isinstance(source, Resumed) and source.columns:
+        columns, expected = source.columns, f" as in line {source.first}"
     name = name_of(source)
     names = _numbers(columns)
     block = Block(names=names, source=name)

@@ -7,11 +7,11 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from laso.data.columns import Block, no_token, read_blocks
-from laso.data.formats import CONLLU, KINDS, LABELS, WORDS, Format
-from laso.data.lines import Source, name_of, numbered_lines
+from laso.data.formats import CONLLU, KINDS, LABELS, WORDS, Format, guessed
+from laso.data.lines import Resumed, Source, name_of, numbered_lines
 from laso.data.tokenizer import sentences
 from laso.errors import BadData, listed, quoted
 from laso.opening import open_input
@@ -19,6 +19,7 @@ from laso.opening import open_input
 if TYPE_CHECKING:
     from laso.data.table import Columns
 
+HEAD = 1 << 16  # bytes of a file by which its format is detected
 _NO_WORD = re.compile(r"\d+[-.]\d+\t")  # a multiword token or an empty node
 
 
@@ -61,7 +62,7 @@ def read_table(source: Source, *, format: Format | str = "columns") -> Columns: 
 
     form = _form(format)
     name = name_of(source)
-    if form.kind == "columns" and not isinstance(source, io.TextIOBase):
+    if form.kind == "columns" and not isinstance(source, (io.TextIOBase, Resumed)):
         data = _bytes_of(source)
         columns = plain_columns(data, form, name)
         if columns is not None:
@@ -74,6 +75,31 @@ def read_table(source: Source, *, format: Format | str = "columns") -> Columns: 
     return table
 
 
+def contents(path: str | os.PathLike[str]) -> tuple[io.BytesIO, Format]:
+    """Return a file as a whole, which may be a pipe, and its format by name and first lines."""
+    file = io.BytesIO(_bytes_of(path))
+    file.name = os.fspath(path)
+    head = file.getbuffer()[:HEAD].tobytes().decode("utf-8", "replace")
+    return file, guessed(head[: head.rfind("\n") + 1] or head, file.name)
+
+
+def read_column_file(file: io.BytesIO, form: Format) -> Columns:
+    """Read a file of columns; another format, which would be taken for columns, is BadData."""
+    check_format(name_of(file), form)
+    return read_table(file)
+
+
+def check_format(name: str, form: Format) -> None:
+    """Raise BadData for a file that has no columns, or special ones."""
+    if form.kind == "jsonl" or name.lower().endswith(".conllu"):
+        kind = "JSON" if form.kind == "jsonl" else "CoNLL-U"
+        raise BadData(
+            f"found a file of {kind}, expected one of columns: laso.data.read has a format, and "
+            "the command line detects it",
+            file=name,
+        )
+
+
 def _form(given: Format | str) -> Format:
     form = Format(given) if isinstance(given, str) else given
     if form.kind not in KINDS:
@@ -81,7 +107,7 @@ def _form(given: Format | str) -> Format:
     return form
 
 
-def _bytes_of(source: Source) -> bytes:
+def _bytes_of(source: str | os.PathLike[str] | IO[bytes] | IO[str]) -> bytes:
     if isinstance(source, (str, os.PathLike)):
         with open_input(source) as file:
             return file.read()

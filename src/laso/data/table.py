@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from operator import itemgetter
 from typing import Any, TypeAlias, TypedDict
@@ -78,6 +78,25 @@ class Columns:
             self.source,
             None if self.lines is None else self.lines[tokens],
         )
+
+
+@dataclass(frozen=True)
+class ItemColumns(Columns):
+    """Sentences whose columns are numbered already, so that their values are not kept.
+
+    Parameters
+    ----------
+    items : array of int32 (tokens, views)
+        The numbers, as ``laso.features.encoder.ColumnEncoder`` encodes columns.
+    """
+
+    items: Array = field(default_factory=lambda: np.zeros((0, 1), np.int32))
+
+    def take(self, order: Sequence[int] | Array) -> ItemColumns:
+        """Return some of the sentences, given by their indices, in that order."""
+        rest = super().take(order)
+        tokens = tokens_of(self.lengths, np.asarray(order, np.int64))
+        return ItemColumns(rest.lengths, [], rest.source, rest.lines, self.items[tokens])
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from laso.data.table import Column, Columns, Data, Factor, Features, position
+from laso.data.table import Column, Columns, Data, Factor, Features, ItemColumns, position
 from laso.engine.layout import Array, Dataset
 from laso.errors import BadData, BadTemplate, listed, quoted
 from laso.features.base import WordLists, apply_bases, list_path
@@ -76,6 +76,7 @@ class ColumnEncoder:
     attributes: dict[int, str] = field(default_factory=dict)  # names of listed features, by key
     words: dict[str, frozenset[str]] = field(default_factory=dict)  # of lists, by path
     _specs: dict[Any, Array] = field(default_factory=dict, repr=False)
+    prepared: dict[str, Any] = field(default_factory=dict, repr=False)  # what others keep here
 
     def __post_init__(self) -> None:
         for template in self.templates:
@@ -86,6 +87,10 @@ class ColumnEncoder:
                     self.vocabularies.setdefault(column, {})
                     view = View(column, atom.bases, self.words)
                     self.views.setdefault((column, atom.bases), view)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy or another process gets: nothing that is quickly made again."""
+        return {**self.__dict__, "prepared": {}}
 
     def _is_input(self, atom: Atom) -> bool:
         """Return whether the atom refers to an input column."""
@@ -147,6 +152,7 @@ class ColumnEncoder:
             for key, view in self.views.items()
         }
         made.attributes, made._specs = {**self.attributes}, {**self._specs}
+        made.prepared = {}
         return made
 
     def learn_attributes(self, names: Sequence[str]) -> None:
@@ -191,6 +197,8 @@ class ColumnEncoder:
         return []
 
     def _column_items(self, data: Columns, n: int) -> Array:
+        if isinstance(data, ItemColumns):
+            return data.items
         # At least one column: the engine reads the number of items off the array's shape.
         items = np.zeros((n, max(1, len(self.views))), np.int32)
         if n:
@@ -321,6 +329,8 @@ def label_numbers(column: Column, labels: Sequence[str], lengths: Array) -> Arra
 
 def sentence_starts(lengths: Array) -> Array:
     """Return the first token of each sentence, and the number of all tokens."""
+    if len(lengths) == 1:  # a short call
+        return np.array([0, lengths.item()], np.int64)
     starts = np.zeros(len(lengths) + 1, np.int64)
     np.add.accumulate(lengths, out=starts[1:])
     return starts

@@ -13,7 +13,7 @@ import numpy as np
 from laso.data.table import Array, Column, Features
 from laso.features.encoder import distinct_labels, label_numbers
 
-PART = 1 << 18  # features to count at a time
+PART = 1 << 16  # features to count at a time
 
 
 @dataclass(frozen=True)

@@ -26,13 +26,13 @@ from typing import Any
 
 import numpy as np
 
-from laso.data.reading import read_table
+from laso.data.reading import contents, read_column_file
 from laso.data.table import Array, Columns, Data, Features, columns_of, position
 from laso.engine.text.layout import AS_DICT, AS_LIST, AS_TUPLE
 from laso.errors import BadData, BadFeature, InputError, quoted
 from laso.features.marshalled import read_marshalled
 
-TOGETHER = 200  # sentences of an iterator in memory at a time
+TOGETHER = 50  # sentences of an iterator in memory at a time
 KINDS: dict[type, int] = {dict: AS_DICT, list: AS_LIST, tuple: AS_TUPLE}
 
 # --------------------------------------------------------------------------- feature keys
@@ -78,17 +78,18 @@ def read_input(X: Any, *, named: bool = True) -> Data:
 
     Columns and feature lists are returned as they are. The names of features are kept if ``named``.
     """
-    if isinstance(X, (Columns, Features)):
-        return X
-    if isinstance(X, (str, os.PathLike)):
-        return read_table(X)
+    if type(X) is not list:
+        if isinstance(X, (Columns, Features)):
+            return X
+        if isinstance(X, (str, os.PathLike)):
+            return read_column_file(*contents(X))
     sentences = X if isinstance(X, list) else _listed(X)
     found = _read_usual(sentences, AS_DICT | AS_LIST, named=named)
     if found is not None:
         return found
     first = next((s for i, s in enumerate(sentences, start=1) if _length(s, i)), None)
     if _is_matrix(first):
-        return _from_matrices(sentences)
+        return _complete(_from_matrices(sentences))
     tokens, lengths = _tokens(sentences)
     kind = _kind_of(tokens, lengths)
     if kind is str:
@@ -96,9 +97,9 @@ def read_input(X: Any, *, named: bool = True) -> Data:
     if kind is tuple:
         return _from_tuples(tokens, lengths)
     if kind is dict:
-        return _from_dicts(tokens, lengths)
+        return _complete(_from_dicts(tokens, lengths))
     if kind is list:
-        return _from_lists(tokens, lengths)
+        return _complete(_from_lists(tokens, lengths))
     return Columns(lengths, [])
 
 
@@ -108,12 +109,15 @@ def read_attributes(X: Any, *, named: bool = True) -> Features:
     A token is a dict, or any other iterable of feature names; a sentence may be any iterable of
     tokens. The names and string values may be bytes. The names of features are kept if ``named``.
     """
-    if isinstance(X, Features):
-        return X
-    if type(X) is not list and isinstance(X, (str, os.PathLike, Columns)):
-        raise BadData(f"found {quoted(X)} for X, expected sentences whose tokens are feature lists")
-    if isinstance(X, Iterator):
-        return _read_in_parts(X, named=named)
+    if type(X) is not list:  # each of these checks takes long for the list of a short sentence
+        if isinstance(X, Features):
+            return X
+        if isinstance(X, (str, os.PathLike, Columns)):
+            raise BadData(
+                f"found {quoted(X)} for X, expected sentences whose tokens are feature lists"
+            )
+        if isinstance(X, Iterator):
+            return _read_in_parts(X, named=named)
     sentences = X if type(X) is list else _listed(X)
     found = _read_usual(sentences, AS_DICT | AS_LIST | AS_TUPLE, named=named)
     if found is not None:
@@ -121,78 +125,104 @@ def read_attributes(X: Any, *, named: bool = True) -> Features:
     sentences = [list(s) if isinstance(s, Iterator) else s for s in sentences]
     first = next((s for i, s in enumerate(sentences, start=1) if _length(s, i)), None)
     if _is_matrix(first):
-        return _from_matrices(sentences)
+        return _complete(_from_matrices(sentences))
     tokens, lengths = _tokens(sentences)
     kinds = set(map(type, tokens))
     wrong = {kind for kind in kinds if issubclass(kind, (str, bytes)) or not _iterates(kind)}
-    if wrong:
-        i = next(i for i, token in enumerate(tokens) if type(token) in wrong)
+    if wrong or (np.ndarray in kinds and not all(map(_is_iterable, tokens))):
+        i = next(i for i, t in enumerate(tokens) if type(t) in wrong or not _is_iterable(t))
         raise BadData(
             f"found the token {quoted(tokens[i])}, expected a dict or a list of features",
             **position(lengths, i),
         )
     if kinds <= {dict}:
-        return _from_dicts(tokens, lengths)
+        return _complete(_from_dicts(tokens, lengths))
     if any(issubclass(kind, Mapping) for kind in kinds):
-        return _from_nested(tokens, lengths)
-    return _from_lists([list(map(_as_text, token)) for token in tokens], lengths)
+        return _complete(_from_nested(tokens, lengths))
+    return _complete(_from_lists([list(map(_as_text, token)) for token in tokens], lengths))
+
+
+def _complete(data: Features) -> Features:
+    """Return feature lists that compiled code may read: as many as was said before.
+
+    A list that another thread changes meanwhile, or a class of one's own, may have another length.
+    """
+    if int(data.counts.sum()) != len(data.keys):
+        raise _changed()
+    return data
+
+
+def _changed() -> BadData:
+    return BadData("found another number of elements than len says, expected them to stay equal")
 
 
 def _read_usual(sentences: list[Any], kinds: int, *, named: bool) -> Features | None:
     """Return feature lists of strings and numbers; None if there may be something else."""
-    token = next((s[0] for s in sentences if type(s) in (list, tuple) and s), None)
-    if not KINDS.get(type(token), 0) & kinds:
+    for sentence in sentences:
+        if type(sentence) in (list, tuple) and sentence:
+            if not KINDS.get(type(sentence[0]), 0) & kinds:
+                return None
+            break
+    else:
         return None
     return read_marshalled(sentences, kinds, named=named)
 
 
 def _read_in_parts(X: Iterator[Any], *, named: bool) -> Features:
     """Return what ``read_attributes`` returns; few sentences are in memory at a time."""
-    arrays: tuple[list[Array], ...] = ([], [], [], [])
+    lengths, counts, keys = _Growing(np.int64), _Growing(np.int64), _Growing(np.int64)
+    values: _Growing | None = None
     names: dict[str, None] = {}
     widths: set[int] = set()
-    n = 0
     while some := list(islice(X, TOGETHER)):
         try:
             part = read_attributes(some, named=named)
         except InputError as error:
             if error.sentence is None:
                 raise
-            raise error.at(sentence=n + error.sentence) from None
-        n += len(some)
+            raise error.at(sentence=lengths.n + error.sentence) from None
         names |= dict.fromkeys(part.names)
         widths |= {part.width} if len(part.counts) else set()
-        values = np.ones(len(part.keys), np.int8) if part.values is None else part.values
-        for array, others in zip(
-            (part.lengths, part.counts, part.keys, values), arrays, strict=True
-        ):
-            others.append(array.copy())  # a view would keep all of its base
+        if values is None and part.values is not None:
+            values = _Growing(np.float32)
+            values.append(np.ones(keys.n, np.float32))
+        if values is not None:
+            plain = part.values is None
+            values.append(np.ones(len(part.keys), np.float32) if plain else part.values)
+        for own, more in ((lengths, part.lengths), (counts, part.counts), (keys, part.keys)):
+            own.append(more)
     if len(widths) > 1:
         raise BadData(
             "found matrices and feature lists, or other widths, expected the same for all"
         )
-    plain = all(values.dtype == np.int8 for values in arrays[-1])
-    if plain:
-        arrays[-1].clear()
-    lengths, counts, keys = (_joined(some, np.int64) for some in arrays[:-1])
-    reals = None if plain else _joined(arrays[-1], np.float32)
-    return Features(lengths, counts, keys, reals, widths.pop() if widths else -1, list(names))
+    reals = None if values is None else values.whole()
+    width = widths.pop() if widths else -1
+    return Features(lengths.whole(), counts.whole(), keys.whole(), reals, width, list(names))
 
 
-def _joined(arrays: list[Array], dtype: Any) -> Array:
-    """Concatenate arrays, each of which is removed as soon as it is copied."""
-    joined = np.empty(sum(map(len, arrays)), dtype)
-    begin = 0
-    for i in range(len(arrays)):
-        end = begin + len(arrays[i])
-        joined[begin:end] = arrays[i]
-        arrays[i], begin = arrays[i][:0].copy(), end
-    return joined
+class _Growing:
+    """An array that grows in place, so that it is never in memory twice."""
+
+    def __init__(self, dtype: Any) -> None:
+        self.n, self.array = 0, np.empty(0, dtype)
+
+    def append(self, part: Any) -> None:
+        """Copy an array to the end."""
+        end = self.n + len(part)
+        if end > len(self.array):
+            self.array.resize(max(end, len(self.array) * 9 // 8), refcheck=False)
+        self.array[self.n : end] = part
+        self.n = end
+
+    def whole(self) -> Array:
+        """Return the array, to which nothing may be added later."""
+        self.array.resize(self.n, refcheck=False)
+        return self.array
 
 
 def token_features(token: Any) -> dict[str, float]:
     """Return the features of one token as ``read_attributes`` reads them; zeros are kept."""
-    if isinstance(token, (str, bytes)) or not _iterates(type(token)):
+    if isinstance(token, (str, bytes)) or not _is_iterable(token):
         raise BadData(f"found the token {quoted(token)}, expected a dict or a list of features")
     features: dict[str, float] = {}
     for name, value in _nested(token, "", dict):
@@ -202,6 +232,11 @@ def token_features(token: Any) -> dict[str, float]:
 
 def _iterates(kind: type) -> bool:
     return hasattr(kind, "__iter__")
+
+
+def _is_iterable(token: Any) -> bool:
+    """Return whether a token has elements; an array without dimensions has none."""
+    return _iterates(type(token)) and getattr(token, "ndim", 1) != 0
 
 
 def _as_text(name: Any) -> Any:
@@ -221,7 +256,10 @@ def _tokens(sentences: list[Any]) -> tuple[list[Any], Array]:
         for i, sentence in enumerate(sentences, start=1):
             _length(sentence, i)
         raise
-    return list(chain.from_iterable(sentences)), lengths
+    tokens = list(chain.from_iterable(sentences))
+    if len(tokens) != int(lengths.sum()):
+        raise _changed()
+    return tokens, lengths
 
 
 def _listed(X: Any) -> list[Any]:
@@ -455,4 +493,7 @@ def read_labels(y: Any, lengths: Array) -> Sequence[Any]:
         if no_list or len(sentence) != n:
             found = quoted(sentence) if no_list else f"{len(sentence)} labels"
             raise BadData(f"found {found}, expected {n} labels, one a token", sentence=number)
-    return list(chain.from_iterable(sentences))
+    labels = list(chain.from_iterable(sentences))
+    if len(labels) != int(lengths.sum()):
+        raise _changed()
+    return labels

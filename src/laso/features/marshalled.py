@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import marshal
 import sys
-import threading
 from itertools import chain, pairwise
 from typing import Any
 
@@ -28,7 +27,7 @@ FORMAT = 4  # the version of marshal's format
 SLICE = 200  # sentences to write at a time
 ROOM = 1 << 16  # bytes of a sentence that is read in arrays kept for the next one
 
-_local = threading.local()
+_free: list[_Space] = []  # of calls that have ended
 
 
 def read_marshalled(sentences: list[Any], kinds: int, *, named: bool) -> Features | None:
@@ -37,7 +36,7 @@ def read_marshalled(sentences: list[Any], kinds: int, *, named: bool) -> Feature
     All tokens must be of one kind, which is among the flags ``kinds``. The names of features are
     kept if ``named``.
     """
-    return _read(sentences, kinds, named=named) if _space().is_usable else None
+    return _read(sentences, kinds, named=named) if is_usable() else None
 
 
 def _read(sentences: list[Any], kinds: int, *, named: bool) -> Features | None:
@@ -47,8 +46,14 @@ def _read(sentences: list[Any], kinds: int, *, named: bool) -> Features | None:
         except ValueError:  # it cannot write everything
             return None
         if len(data) <= ROOM:
-            found = _space().read(data, kinds)
-            return None if found is None else Features(*found)
+            # Out of the list: another thread, or a signal in this one, may read meanwhile.
+            try:
+                space = _free.pop()
+            except IndexError:
+                space = _Space()
+            found = space.read(data, kinds)
+            _free.append(space)
+            return found
     try:
         lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
         sizes = np.fromiter(map(len, chain.from_iterable(sentences)), np.int64, int(lengths.sum()))
@@ -109,7 +114,7 @@ class _Reader:
         self.names = names._replace(slots=slots, ends=ends)
 
     def _read_slice(self, data: bytes) -> bool:
-        given, before = _marshalled(bytearray(data), self.meta), self.meta.copy()
+        given, before = marshalled(bytearray(data), self.meta), self.meta.copy()
         while True:
             status, _ = text_kernels()("read_marshalled", given, self.lists, self.names)
             if status != lt.MORE_TEXT:
@@ -124,7 +129,8 @@ class _Reader:
         return [text[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise(ends)]
 
 
-def _marshalled(data: bytearray, meta: Array) -> Marshalled:
+def marshalled(data: bytearray, meta: Array) -> Marshalled:
+    """Return the arrays with which compiled code reads what ``marshal`` has written."""
     real = np.zeros(1)
     return Marshalled(
         np.frombuffer(data, np.uint8),
@@ -145,7 +151,7 @@ def _is_one_of(found: Any, kinds: int) -> bool:
 
 
 class _Space:
-    """The arrays of one thread for short sentences, and the call that reads into them."""
+    """The arrays for short sentences, and the call that reads into them, one at a time."""
 
     def __init__(self) -> None:
         data = bytearray(ROOM)
@@ -163,12 +169,11 @@ class _Space:
             np.zeros(2 * ROOM, np.uint8),
         )
         self.call: Prepared | None = text_kernels().prepared(
-            "read_marshalled", _marshalled(data, self.meta), self.lists, names
+            "read_marshalled", marshalled(data, self.meta), self.lists, names
         )
-        self.is_usable = False
 
-    def read(self, data: bytes, kinds: int) -> tuple[Array, Array, Array, Array | None] | None:
-        """Return length, counts, keys and values; None if only the general code can read them."""
+    def read(self, data: bytes, kinds: int) -> Features | None:
+        """Return the feature lists; None if only the general code can read them."""
         call = self.call
         if call is None:
             return None
@@ -180,23 +185,14 @@ class _Space:
             return None
         counts, keys, values = self.lists
         reals = values[:n].copy() if others else None
-        return np.array([tokens]), counts[:tokens].copy(), keys[:n].copy(), reals
-
-
-def _space() -> _Space:
-    try:
-        space: _Space = _local.space
-    except AttributeError:
-        space = _local.space = _Space()
-        space.is_usable = _is_known()
-    return space
+        return Features(np.array([tokens]), counts[:tokens].copy(), keys[:n].copy(), reals)
 
 
 # --------------------------------------------------------------------------- the format
 
 
 @functools.cache
-def _is_known() -> bool:
+def is_usable() -> bool:
     """Return whether this Python writes the format that the compiled code reads."""
     if sys.implementation.name != "cpython" or sys.byteorder != "little":
         return False

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -156,13 +156,13 @@ def parse_templates(templates: str | Iterable[str | Template]) -> tuple[Template
     ['w[-1]', 'w[0]', 'w[1]']
     """
     if isinstance(templates, str):
-        templates = _without_comments(templates)
+        templates = without_comments(templates)
     unique: dict[Template, None] = {}
     for template in templates:
         if isinstance(template, Template):
             unique[template] = None
         elif isinstance(template, str):
-            unique.update(dict.fromkeys(_Parser(template).parse()))
+            unique.update(dict.fromkeys(TemplateParser(template).parse()))
         else:
             raise BadTemplate(f"found the template {quoted(template)}, expected a string")
     return checked_number(unique)
@@ -200,7 +200,7 @@ def read_templates(path: str | os.PathLike[str]) -> tuple[Template, ...]:
     """
     unique: dict[Template, None] = {}
     for number, line in enumerate(template_text(path).splitlines(), start=1):
-        for text in _without_comments(line):
+        for text in without_comments(line):
             try:
                 unique.update(dict.fromkeys(parse_templates([text])))
             except BadTemplate as error:
@@ -248,7 +248,8 @@ def default_templates(columns: Sequence[str]) -> tuple[str, ...]:
     return tuple(templates)
 
 
-def _without_comments(text: str) -> list[str]:
+def without_comments(text: str) -> list[str]:
+    """Return the lines of a text that are templates."""
     lines = map(str.strip, text.splitlines())
     return [line for line in lines if line and not line.startswith("#")]
 
@@ -265,7 +266,7 @@ def template_text(path: str | os.PathLike[str]) -> str:
         ) from error
 
 
-class _Parser:
+class TemplateParser:
     """Recursive-descent parser of one template; errors name the position, counted from 1."""
 
     def __init__(self, text: str):
@@ -273,57 +274,64 @@ class _Parser:
         self.at = 0
 
     def parse(self) -> list[Template]:
+        """Return the templates that the text stands for."""
         name = ""
         named = re.compile(r"\s*([A-Za-z_][\w-]*)\s*:").match(self.text)
         if named:
             name, self.at = named[1], named.end()
         self._skip_blanks()
-        if self._match(r"bias\b(?!\s*[\[.])"):
+        if self.match(r"bias\b(?!\s*[\[.])"):
             self._end()
             return [Template((), name)]
-        windows = [self._window()]
-        while self._accept("|"):
-            windows.append(self._window())
+        windows = [self.window()]
+        while self.accept("|"):
+            windows.append(self.window())
         self._end()
         if prod(map(len, windows)) > MOST_TEMPLATES:
             self.at = 0
-            self._fail(f"windows that stand for at most {MOST_TEMPLATES} templates")
+            self.fail(f"windows that stand for at most {MOST_TEMPLATES} templates")
         return [Template(atoms, name) for atoms in product(*windows)]
 
-    def _window(self) -> list[Atom]:
-        if self._match(rf"{LENGTH}\b(?!\s*[\[.])"):
+    def window(self) -> list[Atom]:
+        """Parse an atom, or several if it is a window."""
+        if self.match(rf"{LENGTH}\b(?!\s*[\[.])"):
             return [Atom("", (), 0, LENGTH)]
-        column = self._match(r"[A-Za-z_]\w*|\d+") or self._fail("a column's name or number")
-        bases = []
-        while self._accept("."):
-            if column == LABEL:
-                self._fail("'[': a label has no base features", back=1)
-            bases.append(self._base())
-        self._accept("[") or self._fail("'['")
-        atoms = self._range(column, tuple(bases))
-        while self._accept(","):
-            atoms += self._range(column, tuple(bases))
-        self._accept("]") or self._fail("']'")
+        column, bases = self.column({LABEL})
+        atoms = self._range(column, bases)
+        while self.accept(","):
+            atoms += self._range(column, bases)
+        self.accept("]") or self.fail("']'")
         return atoms
+
+    def column(self, plain: Set[str]) -> tuple[str, tuple[str, ...]]:
+        """Parse a column, its base features, which ``plain`` columns do not have, and a bracket."""
+        column = self.match(r"[A-Za-z_]\w*|\d+") or self.fail("a column's name or number")
+        bases = []
+        while self.accept("."):
+            if column in plain:
+                self.fail(f"'[': a {column} has no base features", back=1)
+            bases.append(self._base())
+        self.accept("[") or self.fail("'['")
+        return column, tuple(bases)
 
     def _range(self, column: str, bases: tuple[str, ...]) -> list[Atom]:
         self._skip_blanks()
         begin = self.at
         place, first = self._place()
         last = first
-        if place in ("", *ENDS) and self._accept(".."):
+        if place in ("", *ENDS) and self.accept(".."):
             other, last = self._place()
             if other != place or last < first:
                 self.at = begin
-                self._fail(f"a window whose first offset is not above its last, {last}")
+                self.fail(f"a window whose first offset is not above its last, {last}")
         if column == LABEL and (place or last >= 0):
             self.at = begin
-            self._fail("an offset below 0, for only the labels before are known")
+            self.fail("an offset below 0, for only the labels before are known")
         return [Atom(column, bases, offset, place) for offset in range(first, last + 1)]
 
     def _place(self) -> tuple[str, int]:
         """Parse a place in a chunk, which may be missing, and the offset from it."""
-        place = self._match(rf"({'|'.join(PLACES)})\b")
+        place = self.match(rf"({'|'.join(PLACES)})\b")
         if not place:
             return "", self._offset()
         self._skip_blanks()
@@ -332,10 +340,10 @@ class _Parser:
 
     def _base(self) -> str:
         begin = self.at
-        name = self._match(r"\w+") or self._fail("a base feature: " + EXPECTED)
+        name = self.match(r"\w+") or self.fail("a base feature: " + EXPECTED)
         if name in WITH_ARGUMENT:
             is_pattern = name in WITH_PATTERN
-            argument = self._match(r'\(\s*"(?:[^"\\]|\\.)*"\s*\)') or self._fail(
+            argument = self.match(r'\(\s*"(?:[^"\\]|\\.)*"\s*\)') or self.fail(
                 f'{"a regular expression" if is_pattern else "the name of a list"}, ("...")'
             )
             pattern = argument[argument.index('"') + 1 : argument.rindex('"')]
@@ -344,29 +352,30 @@ class _Parser:
                     compiled_search(pattern, exists=name == "test")
             except (re.error, ValueError) as error:
                 self.at = begin
-                self._fail(f"a regular expression ({error})")
+                self.fail(f"a regular expression ({error})")
             return f'{name}("{pattern}")'
         if not is_base(name):
             self.at = begin
-            self._fail("a base feature: " + EXPECTED)
+            self.fail("a base feature: " + EXPECTED)
         return name
 
     def _offset(self) -> int:
         begin = self.at
-        number = self._match(r"[+-]?\d+") or self._fail(
+        number = self.match(r"[+-]?\d+") or self.fail(
             f"a whole number, or in a chunk {', '.join(PLACES)}"
         )
         # The length first: int() refuses thousands of digits with an error of its own.
         if len(number) > 9 or abs(int(number)) > FURTHEST:
             self.at = begin
-            self._fail(f"an offset from {-FURTHEST} to {FURTHEST}")
+            self.fail(f"an offset from {-FURTHEST} to {FURTHEST}")
         return int(number)
 
     def _skip_blanks(self) -> None:
         while self.at < len(self.text) and self.text[self.at].isspace():
             self.at += 1
 
-    def _match(self, pattern: str) -> str:
+    def match(self, pattern: str) -> str:
+        """Return the text that a pattern matches after blanks, and go on behind it; else ""."""
         self._skip_blanks()
         match = re.compile(pattern, re.ASCII | re.DOTALL).match(self.text, self.at)
         if not match:
@@ -374,15 +383,17 @@ class _Parser:
         self.at = match.end()
         return match[0]
 
-    def _accept(self, mark: str) -> bool:
-        return bool(self._match(re.escape(mark)))
+    def accept(self, mark: str) -> bool:
+        """Return whether a mark follows, and go on behind it."""
+        return bool(self.match(re.escape(mark)))
 
     def _end(self) -> None:
         self._skip_blanks()
         if self.at < len(self.text):
-            self._fail("'|' or the end")
+            self.fail("'|' or the end")
 
-    def _fail(self, expected: str, *, back: int = 0) -> NoReturn:
+    def fail(self, expected: str, *, back: int = 0) -> NoReturn:
+        """Raise the error about what is found at this position."""
         self._skip_blanks()
         self.at -= back
         rest = self.text[self.at : self.at + 20]
