@@ -1,4 +1,4 @@
-"""``python -m benchmarks tune|run|growth|joint|single|defaults|scale|speed|report|all``."""
+"""``python -m benchmarks COMMAND``; ``--help`` lists the commands."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from benchmarks import (
     defaults_report,
     growth,
     joint,
+    likelihood,
+    parsing,
+    profile,
     report,
     run,
     scale,
@@ -23,6 +26,7 @@ from benchmarks import (
     tune,
 )
 from benchmarks.jobs import Bench
+from benchmarks.parsers import SYSTEMS as PARSERS
 from benchmarks.systems import all_systems
 from laso.errors import LasoError
 
@@ -33,9 +37,12 @@ COMMANDS = {
     "growth": "measure how time and memory grow (growth.json)",
     "joint": "two layers of labels at once (joint.json), which is not part of all",
     "single": "one sentence at a time, and memory (single.json), which is not part of all",
+    "likelihood": "L-BFGS at equal settings (likelihood.json), which is not part of all",
     "defaults": "learners on several corpora (defaults.json), which is not part of all",
     "scale": "more workers (scale.json), which is not part of all",
     "speed": "first label, start, loading (speed.json), which is not part of all",
+    "parsing": "dependency parsers (parsing.json), which is not part of all",
+    "profile": "where the time of a token goes (profile.json), which is not part of all",
     "report": "make the report and the plots from the JSON files",
     "all": "all of these, one after the other",
 }
@@ -44,6 +51,8 @@ COMMANDS = {
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; finished measurements are kept and not repeated."""
     options = parser().parse_args(arguments)
+    if options.command == "parsing":
+        return parse_trees(options)
     systems = all_systems()
     if options.systems:
         unknown = [name for name in options.systems if name not in systems]
@@ -78,13 +87,19 @@ def main(arguments: list[str] | None = None) -> int:
                     say(f"wrote {defaults_report.report()}")
                 elif step == "speed":
                     say(f"wrote {speed.run(bench.results, options.keys, say)}")
+                elif step == "profile":
+                    say(f"wrote {profile.run(bench.results, say)}")
                 elif step == "scale":
-                    say(f"wrote {scale.run(bench.results, say, again=options.again)}")
+                    made = scale.run(bench.results, say, part=options.part, again=options.again)
+                    say(f"wrote {made}")
                 elif step == "growth":
                     growth.growth(bench, systems, options.corpus)
                 elif step == "single":
                     files = corpus.files(options.corpus, bench.work, quick=options.quick)
                     say(f"wrote {single.run(files, bench.work, bench.results, say)}")
+                elif step == "likelihood":
+                    files = corpus.files(options.corpus, bench.work, quick=options.quick)
+                    say(f"wrote {likelihood.run(files, bench.work, bench.results, say)}")
                 elif step == "joint":
                     files = corpus.files(options.corpus, bench.work, quick=options.quick)
                     few = corpus.warmup_file(files.train, bench.work)
@@ -110,6 +125,19 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if bench.failures else 0
 
 
+def parse_trees(options: argparse.Namespace) -> int:
+    """Measure parsers, which have systems of their own; models are kept in the folder ``work``."""
+    only = options.systems or []
+    unknown = [name for name in only if name not in PARSERS]
+    if unknown:
+        say(f"unknown system {unknown[0]!r}: there are {', '.join(PARSERS)}")
+        return 2
+    results = (options.results or HERE / "results").resolve()
+    work = options.work or Path(tempfile.gettempdir(), "laso-parsing")
+    say(f"wrote {parsing.run(work.resolve(), results, say, only=only, again=options.decode)}")
+    return 0
+
+
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     made = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
@@ -125,8 +153,13 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--keys", nargs="+", default=[], choices=speed.MEASURES, help="of speed: only these"
     )
+    made.add_argument(
+        "--part", choices=scale.PARTS, help="of scale: scores, or times, which need a quiet machine"
+    )
     made.add_argument("--corpus", default="conll2000", choices=["conll2000", "bundled"])
     made.add_argument("--results", type=Path, metavar="FOLDER", help="where the results are kept")
+    made.add_argument("--work", type=Path, metavar="FOLDER", help="of parsing: where models stay")
+    made.add_argument("--decode", action="store_true", help="of parsing: only decode once more")
     return made
 
 

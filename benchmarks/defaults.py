@@ -25,6 +25,7 @@ from benchmarks.study_data import Data, Part
 RESULTS = Path(__file__).parents[1] / "experiments" / "results"
 SEEDS = 3
 DEFAULT = "default"  # the configuration of Tagger without parameters
+LBFGS = "lbfgs"  # how the names of its configurations begin
 BASE = "margin 20"  # the variant that the others differ from in one point
 SIZES = {  # the parts of a corpus to learn from, as divisors
     "conll2000 chunks": (16, 4, 1),
@@ -34,6 +35,7 @@ SIZES = {  # the parts of a corpus to learn from, as divisors
     "ewt xpos": (4,),
 }
 LARGE = {("conll2000 chunks", 1), ("ewt upos", 1)}  # where only the default and the peers are run
+SMALLER = "1/4"  # the part of a large corpus on which the prior of L-BFGS is chosen
 
 Row = dict[str, Any]
 Labels = list[list[str]]
@@ -57,11 +59,12 @@ class Config(NamedTuple):
 def tagger(
     prepare: Callable[[Part], Part] | None = None,
     finish: Callable[[Any], Any] | None = None,
+    after_epoch: Callable[[Any, Any], None] | None = None,
     **settings: Any,
 ) -> Run:
     """Return a run of ``Tagger`` with these settings.
 
-    ``prepare`` changes the data to learn from, ``finish`` the model.
+    ``prepare`` changes the data to learn from, ``after_epoch`` the training, ``finish`` the model.
     """
 
     def run(data: Data, seed: int) -> tuple[list[Labels], float]:
@@ -71,7 +74,7 @@ def tagger(
         model: Any = Tagger(**settings, seed=seed)
         began = time.process_time()
         train = data.train if prepare is None else prepare(data.train)
-        model.fit(train.X, train.y)
+        model.fit(train.X, train.y, after_epoch=after_epoch)
         model = model if finish is None else finish(model)
         seconds = time.process_time() - began
         return [model.predict(part.X) for part in (data.held_out, data.test)], seconds
@@ -89,6 +92,19 @@ def truncated(model: Any, part: float = 0.5) -> Any:
     return model.with_weights(table._replace(v=np.where(sizes > bound, table.v, 0)))
 
 
+def averaging_from(first: int) -> Callable[[Any, Any], None]:
+    """Return what makes training average the weights of the epochs after the first ones only."""
+    from laso.engine import layout as at
+
+    def after_epoch(training: Any, weights: Any) -> None:
+        if training.epoch == first:  # subtracts the sum of the weights so far
+            table = training.table
+            table.u[:] = table.reals[at.SCALES] * table.v
+            table.ints[at.TICKS] = 0
+
+    return after_epoch
+
+
 def variants() -> Iterator[Config]:
     """Yield one variant for each question about a learner."""
     import laso
@@ -97,7 +113,8 @@ def variants() -> Iterator[Config]:
     base = perceptron(weighting=laso.worst, margin=20.0)
 
     def config(name: str, **settings: Any) -> Config:
-        return Config("laso", name, tagger(**{"update": base, "epochs": 30, **settings}))
+        common = {"update": base, "epochs": 30, "dropout": 0.0}
+        return Config("laso", name, tagger(**{**common, **settings}))
 
     yield Config("laso", DEFAULT, tagger(), default=True, seeds=SEEDS)
     yield config(BASE)._replace(seeds=SEEDS)
@@ -115,8 +132,10 @@ def variants() -> Iterator[Config]:
     yield config("passive-aggressive", update=passive_aggressive())
     yield config("passive-aggressive, C 0.01", update=passive_aggressive(C=0.01))
     yield config("ALMA", update=alma())
+    for gamma in (1.0, 10.0, 100.0):
+        yield config(f"AROW, gamma {gamma:g}", update=laso.arow(gamma=gamma))
     for strategy in (laso.early, laso.max_violation, laso.standard, laso.delayed):
-        yield config(f"strategy {strategy!r}", strategy=strategy)
+        yield config(f"strategy {strategy!r}", strategy=strategy)._replace(seeds=SEEDS)
     for beam in (1, 10):
         yield config(f"beam {beam}", queue=beam)
     yield config("one label of history", features=("bias", "label[-1]"))
@@ -124,12 +143,10 @@ def variants() -> Iterator[Config]:
         yield config(f"{epochs} epochs", epochs=epochs)
     yield config("epochs by held-out tenth", held_out=0.1)
     yield config("no averaging", average=False)
+    yield config("averaging from the eleventh epoch on", after_epoch=averaging_from(10))
     yield config("attributes of two tokens or more", prepare=partial(study_data.frequent, least=2))
-    yield config(
-        "a fifth of the attributes dropped in a second copy",
-        prepare=partial(study_data.dropped, rate=0.2),
-        epochs=15,
-    )
+    for rate in (0.1, 0.2, 0.3):
+        yield config(f"dropout {rate:g}", dropout=rate)
     yield config("without the smaller half of the weights", finish=truncated)
     exactly = {"queue": laso.exact(), "features": ("bias", "label[-1]"), "epochs": 20}
     yield config("exact, AdaGrad", **exactly, update=laso.adagrad(), strategy=laso.standard)
@@ -219,27 +236,44 @@ def peers() -> Iterator[Config]:
         yield Config("python-crfsuite", algorithm, crfsuite(algorithm), seeds=seeds)
     for c1, c2 in ((0.0, 1.0), (0.1, 0.1), (0.0, 0.1)):
         run = crfsuite("lbfgs", c1=c1, c2=c2, max_iterations=200)
-        yield Config("python-crfsuite", f"lbfgs c1={c1:g} c2={c2:g}", run)
+        yield Config("python-crfsuite", f"{LBFGS} c1={c1:g} c2={c2:g}", run)
     yield Config("vowpalwabbit", "sequence", vowpal_wabbit, seeds=SEEDS)
 
 
 # --------------------------------------------------------------------------- running
 
 
-def jobs(only: Iterable[str] = ()) -> Iterator[tuple[str, int, Config, int]]:
+def jobs(
+    only: Iterable[str] = (), found: Callable[[], list[Row]] = list
+) -> Iterator[tuple[str, int, Config, int]]:
     """Yield corpus, divisor, configuration and seed of each job, small data first.
 
-    The default and the peers come first, then the variants of the default.
+    The default and the peers come first, then the variants of the default. On large corpora, of
+    the priors of L-BFGS only the one that is best on a quarter is used; ``found`` returns the
+    results so far.
     """
     default, *others = variants()
     sizes = [(name, divisor) for name, divisors in SIZES.items() for divisor in divisors]
     sizes = sorted(sizes, key=lambda size: -size[1])
     for configs, left_out in (([default, *peers()], set()), (others, LARGE)):
         for name, divisor in sizes:
+            if (name, divisor) in left_out or (only and name not in only):
+                continue
             for config in configs:
+                if (name, divisor) in LARGE and is_passed_over(config, name, found()):
+                    continue
                 for seed in range(config.seeds):
-                    if (name, divisor) not in left_out and (not only or name in only):
-                        yield name, divisor, config, seed
+                    yield name, divisor, config, seed
+
+
+def is_passed_over(config: Config, corpus: str, results: Iterable[Row]) -> bool:
+    """Tell whether another prior of L-BFGS was better on held-out data of the smaller part."""
+    priors = {
+        row["config"]: row["heldout"]
+        for row in results
+        if (row["corpus"], row["size"]) == (corpus, SMALLER) and row["config"].startswith(LBFGS)
+    }
+    return config.name in priors and priors[config.name] < max(priors.values())
 
 
 def identity(name: str, divisor: int, config: Config, seed: int) -> Row:
@@ -261,7 +295,7 @@ def run(say: Callable[[str], object], *, only: Iterable[str] = (), folder: Path 
 
     path = folder / "defaults.json"
     loaded: tuple[tuple[str, int], Data] | None = None
-    for name, divisor, config, seed in jobs(only):
+    for name, divisor, config, seed in jobs(only, lambda: load(path)):
         row = identity(name, divisor, config, seed)
         results = load(path)
         if any(row.items() <= result.items() for result in results):

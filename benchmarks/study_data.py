@@ -169,10 +169,3 @@ def frequent(part: Part, least: int) -> Part:
     counts = Counter(name for x in part.X for token in x for name in token)
     X = [[[name for name in token if counts[name] >= least] for token in x] for x in part.X]
     return Part(X, part.y)
-
-
-def dropped(part: Part, rate: float) -> Part:
-    """Return sentences twice: as they are, and with a part of their attributes left out."""
-    draw = random.Random(7).random
-    again = [[[name for name in token if draw() >= rate] for token in x] for x in part.X]
-    return Part([*part.X, *again], [*part.y, *part.y])

@@ -20,6 +20,7 @@ from laso.features.windows import LABEL_ATOM
 from laso.tasks.clustering.problem import Clustering
 from laso.tasks.constraints import Constraints
 from laso.tasks.joint import problem as joint
+from laso.tasks.joint.layers import JointTemplate, Layers, Pair
 from laso.tasks.joint.problem import Joint
 from laso.tasks.parsing.arc_hybrid import ArcHybrid
 from laso.tasks.parsing.configuration import SIZE, STACK, WIDTH
@@ -241,7 +242,7 @@ def joint_corpora(draw: Any) -> Dataset:
     about = st.frozensets(st.integers(0, n - 1))
     drawn = st.tuples(about, words, st.lists(before, max_size=2))
     templates = [
-        joint.JointTemplate(100 + i % 4, *parts)  # so that two may share their features
+        JointTemplate(100 + i % 4, *parts)  # so that two may share their features
         for i, parts in enumerate(
             [(joint.EACH, [(0, 0)], []), *draw(st.lists(drawn, min_size=1, max_size=5))]
         )
@@ -263,8 +264,8 @@ def joint_corpora(draw: Any) -> Dataset:
         table[:, 0] = table[0] = True
         for labels in (labels for sentence in outputs for labels in sentence):
             table[labels[first], labels[second]] = True
-        pairs.append(joint.Pair(first, second, table))
-    layers = joint.Layers(sizes, constraints, pairs)
+        pairs.append(Pair(first, second, table))
+    layers = Layers(sizes, constraints, pairs)
     pack = [
         layers.pack(np.array(sentence, np.int64).T).tolist() if sentence else []
         for sentence in outputs

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import corpus, growth, joint, report, template, tune
+from benchmarks import corpus, growth, joint, likelihood, report, template, tune
 from benchmarks.__main__ import main
 from benchmarks.corpus import Files
 from benchmarks.jobs import Bench, medians
@@ -319,3 +319,20 @@ def test_the_second_of_two_taggers_sees_the_tags_around():
     assert "pos[1]=NN" in features
     assert "pos[-1..1]=__BOS1__|DT|NN" in features
     assert len(features) == 12
+
+
+def test_at_equal_settings_the_optimum_is_that_of_crfsuite(tmp_path, monkeypatch):
+    pytest.importorskip("pycrfsuite")
+    monkeypatch.setattr(likelihood, "PRIORS", ((0.1, 0.1),))
+    train, test = load_bundled()
+    files = corpus.write_files(tmp_path, "few", train[:20], test[:20])
+    said: list[str] = []
+    for _ in range(2):  # the second time, nothing is left to do
+        written = likelihood.run(files, tmp_path, tmp_path, said.append)
+    ours, theirs = json.loads((tmp_path / "likelihood.json").read_text())
+    assert [row["system"] for row in (ours, theirs)] == ["laso", "python-crfsuite"]
+    assert ours["loss"] == pytest.approx(theirs["loss"], rel=1e-4)
+    assert ours["f"] == pytest.approx(theirs["f"], abs=0.5)
+    assert ours["weights"] == pytest.approx(theirs["weights"], rel=0.01)
+    assert len(said) == 2
+    assert written.read_text().count("| 0.1 | 0.1 |") == 2

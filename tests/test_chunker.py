@@ -360,7 +360,7 @@ def test_a_fitted_chunker_can_be_pickled_and_cloned(fitted):
         (
             {"max_chunk_length": 0},
             ValueError,
-            "must be None or from 1 up, found 0",
+            "must be None or from 1 to 100000, found 0",
         ),
         (
             {"max_chunk_length": 1},

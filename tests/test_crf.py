@@ -6,6 +6,7 @@ import math
 import pickle
 import warnings
 
+import joblib
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -383,7 +384,9 @@ def test_copies_and_files_predict_the_same(crf, tmp_path):
     test = features(TEST[:5])
     labels = list(crf.predict(test))
     assert crf.tagger_ is not None
-    for again in (pickle.loads(pickle.dumps(crf)), crf.with_weights(crf.weights_)):
+    joblib.dump(crf, tmp_path / "crf.joblib")
+    dumped = joblib.load(tmp_path / "crf.joblib")
+    for again in (pickle.loads(pickle.dumps(crf)), dumped, crf.with_weights(crf.weights_)):
         assert list(again.predict(test)) == labels
         assert again.tagger_.tag(test[0]) == labels[0]
     crf.save(tmp_path / "crf.laso")

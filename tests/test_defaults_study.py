@@ -8,6 +8,7 @@ import pytest
 from benchmarks import columns, defaults, defaults_report, study_data
 from benchmarks.study_data import Data, Part
 from laso import (
+    CRF,
     MAX_FEATURES,
     MAX_GROUPS,
     STATE_SIZE,
@@ -21,6 +22,7 @@ from laso import (
 )
 from laso.data import load_bundled
 from laso.engine import layout, step_length
+from laso.engine.machine import averaged
 from laso.examples.segmentation import LINES, LONGEST, Segmentation, Words
 
 X = [[["w=the"], ["w=cat"]], [["w=a"], ["w=dog"]]] * 3
@@ -122,14 +124,9 @@ def test_systems_learn_and_answer(run, request):
     assert seconds > 0.0
 
 
-def test_attributes_can_be_cut_off_or_dropped():
+def test_attributes_can_be_cut_off():
     part = Part([[["a", "b"], ["a"]]], [["X", "Y"]])
     assert study_data.frequent(part, 2).X == [[["a"], ["a"]]]
-    twice = study_data.dropped(part, 0.5)
-    assert (twice.X[0], twice.y) == (part.X[0], [["X", "Y"]] * 2)
-    assert all(set(a) <= set(b) for a, b in zip(twice.X[1], part.X[0], strict=True))
-    assert study_data.dropped(part, 0.0).X == part.X * 2
-    assert study_data.dropped(part, 1.0).X[1] == [[], []]
 
 
 def test_the_smaller_weights_can_be_cut_off():
@@ -276,7 +273,48 @@ class ShortTask(Segmentation):
     problem = Short
 
 
+def test_an_algorithm_of_crfsuite_has_its_own_margin():
+    for algorithm, expected in (("ap", 0.0), ("pa", 1.0)):
+        model = CRF(algorithm, max_iterations=1).fit(X, Y)
+        assert margin(model) == expected
+        assert not hasattr(model.task_, "step_length_")
+
+
 def test_a_faulty_problem_is_told_before_its_steps_are_measured():
     words = [line.split() for line in LINES]
     with pytest.raises(BadProblem, match="MAX_FEATURES"):
         SearchEstimator(ShortTask(), epochs=1).fit(["".join(line) for line in words], words)
+
+
+def test_a_large_corpus_has_the_prior_that_is_best_on_a_quarter():
+    scores = {f"lbfgs c1={c}": score for c, score in (("0", 90.0), ("0.1", 91.0), ("1", 89.0))}
+    rows = [
+        {"corpus": "ewt upos", "size": size, "config": name, "heldout": sign * score}
+        for size, sign in (("1/4", 1.0), ("1/16", -1.0))
+        for name, score in scores.items()
+    ]
+    left = [
+        name
+        for name in (*scores, "ap")
+        if not defaults.is_passed_over(
+            defaults.Config("python-crfsuite", name, defaults.vowpal_wabbit), "ewt upos", rows
+        )
+    ]
+    assert left == ["lbfgs c1=0.1", "ap"]
+    assert not defaults.is_passed_over(next(defaults.peers()), "ewt upos", [])
+
+
+def test_averaging_may_leave_out_the_first_epochs():
+    train = load_bundled()[0][:20]
+
+    def mean_weights(epochs, **options):
+        model = Tagger(features=["w[0]", "label[-1]"], epochs=epochs).fit(train, **options)
+        assert model.training_ is not None
+        return averaged(model.training_.table).v
+
+    one, three = mean_weights(1), mean_weights(3)
+    late = mean_weights(3, after_epoch=defaults.averaging_from(1))
+    first = np.zeros_like(three)
+    first[: len(one)] = one
+    assert late == pytest.approx((3 * three - first) / 2, abs=1e-4)
+    assert late != pytest.approx(three, abs=0.1)

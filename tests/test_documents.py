@@ -18,7 +18,7 @@ import pytest
 from rich.console import Console
 
 import laso
-from laso import Chunker, SearchEstimator, Tagger, Task, adagrad, arow, exact, model_file
+from laso import Chunker, Parser, SearchEstimator, Tagger, Task, adagrad, arow, exact, model_file
 from laso.cli import demo
 from laso.examples.segmentation import LINES, Segmentation
 from laso.tasks.batches import BatchTask
@@ -291,7 +291,7 @@ LAYERS = [  # as in the picture, the lowest first; a folder imports only from th
 ]
 BESIDE = {
     *("examples", "__init__", "precision_recall", "calibration"),
-    *("model_file", "training_file", "saving"),
+    *("model_file", "training_file", "load_limits", "saving"),
 }
 
 
@@ -451,6 +451,7 @@ def test_the_page_on_model_files_names_what_a_file_has(tmp_path):
     words.write_text("dog\n", encoding="utf-8")
     listed = [f'w.list("{words}")[0]', "w[0]", "pos[0]"]
     plain = Tagger(epochs=1, features=listed).fit([[("The", "DT", "A"), ("dog", "NN", "B")]])
+    tagged, trees = [[("Dogs", "N"), ("bark", "V")]] * 2, [[(2, "nsubj"), (0, "root")]] * 2
     keys: set[str] = set()
     tensors: set[str] = set()
     cases: list[tuple[Any, dict[str, Any]]] = [
@@ -458,6 +459,7 @@ def test_the_page_on_model_files_names_what_a_file_has(tmp_path):
         (chunker, {"precision": "int8"}),
         (dicts, {"training": True}),
         (plain, {}),
+        (Parser(epochs=1, tagger=Tagger(epochs=1), folds=2).fit(tagged, trees), {}),
     ]
     for model, options in cases:
         model.save(tmp_path / "model", **options)

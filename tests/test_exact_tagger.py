@@ -26,6 +26,7 @@ from laso import (
 from laso.data import load_bundled
 from laso.engine.machine import as_names
 from laso.engine.reference import Reference, input_of
+from laso.engine.rows import densified, is_sparse
 from laso.estimators import Checkpoint
 from laso.examples.tagging import Tagging as Example
 from laso.features import CHUNKING
@@ -325,3 +326,22 @@ def test_the_reference_engine_refuses_what_it_does_not_have(update):
         exact(key=lambda node: node.depth)
     with pytest.raises(ValueError, match="found a state without a key of its own"):
         predict(problem, ["a"], Linear(), exact())
+
+
+def test_a_model_of_many_labels_may_be_searched_exactly_later():
+    """Its rows are sparse, and those of the lattice are dense."""
+    words = [[str(i) for i in range(100)], ["7", "8"]]
+    model = Tagger(features=["w[0]", "label[-1]"], epochs=3, queue=1).fit(words, words)
+    assert is_sparse(model.weights_)
+    model.set_params(queue=exact())
+    assert model.predict(words) == words
+    assert [model.predict_single(x) for x in words] == words
+    (labels,) = model.predict_marginals([["5"]])
+    assert len(labels[0]) == 100
+    dense = model.with_weights(densified(model.weights_))
+    assert repr(dense.predict_marginals(words)) == repr(model.predict_marginals(words))
+    assert repr(dense.predict_confidence(words)) == repr(model.predict_confidence(words))
+    model.partial_fit(words, words)
+    assert model.training_ is not None
+    assert not is_sparse(model.training_.table)
+    assert model.predict(words) == words

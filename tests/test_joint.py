@@ -25,7 +25,7 @@ from laso import (
 from laso.data import load_bundled, read_columns, write_columns
 from laso.tasks.joint.encoder import JointEncoder, layer_labels, row_labels
 from laso.tasks.joint.feature_sets import rich_features
-from laso.tasks.joint.problem import Layers, Pair
+from laso.tasks.joint.layers import Layers, Pair
 
 LAYERS = ("pos", "chunk")
 SIMPLE = ["w[-1..1]", "w.suffix2[0]", "label[-1]", "pos[0]|chunk[0]", "pos[0]|chunk[0]|chunk[-1]"]

@@ -85,8 +85,8 @@ def test_updates_say_their_strategy(tmp_path):
     text = path.read_text()
     assert "| early update |" in text
     assert "| LaSO |" not in text
-    assert "3 of 4 planned rows have no measurement" in text
-    assert "--rows LaSO,max-violation,standard`" in text
+    assert "4 of 5 planned rows have no measurement" in text
+    assert "--rows 'LaSO,delayed update,max-violation,standard'`" in text
 
 
 def test_theorems_are_checked_on_the_sentences_learned_from(tmp_path, monkeypatch):

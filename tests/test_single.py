@@ -145,7 +145,7 @@ def test_subclasses_of_strings_are_their_characters():
 
 def test_another_format_is_noticed(monkeypatch):
     monkeypatch.setattr(marshalled, "FORMAT", 1)  # numbers are text there
-    assert not marshalled._is_known.__wrapped__()
+    assert not marshalled.is_usable.__wrapped__()
 
 
 # Chains without a lattice

@@ -177,7 +177,7 @@ def test_numeric_features_are_learned_as_the_reference_engine_learns_them():
     X = [rng.integers(-2, 3, (n, 3)) / 2 for n in (3, 1, 4, 2)]
     y = [[("A", "B")[int(row[0] > row[1])] for row in sentence] for sentence in X]
     update = perceptron()
-    tagger = Tagger(queue=2, epochs=3, seed=None, update=update).fit(X, y)
+    tagger = Tagger(queue=2, epochs=3, seed=None, update=update, dropout=0.0).fit(X, y)
     data = read_input(X)
     numbers = np.array(["AB".index(label) for s in y for label in s])
     corpus = tagger.task_.encoder_.dataset(data, numbers)
@@ -212,7 +212,7 @@ def as_lists(sentences):
 
 def test_dicts_lists_and_templates_that_say_the_same_learn_the_same():
     y = [[token[2] for token in sentence] for sentence in FEW]
-    settings: dict[str, Any] = {"queue": 2, "epochs": 3}
+    settings: dict[str, Any] = {"queue": 2, "epochs": 3, "dropout": 0.0}
     labels = ["label[-1]"]
     dicts = Tagger(features=labels, **settings).fit(as_dicts(FEW), y)
     lists = Tagger(features=labels, **settings).fit(as_lists(FEW), y)

@@ -8,6 +8,7 @@ they call for all levels of processors. The build hook (hatch_build.py) runs it 
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import sys
@@ -17,7 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from laso import CRF, Chunker, JointTagger, Tagger, adagrad, exact, greedy, lbfgs, standard
+from laso.cli.column_files import ColumnFile
 from laso.data import load_bundled
+from laso.data.formats import ColumnRoles, Format
 from laso.engine.native import dispatch, jit, load, shipped
 
 
@@ -61,6 +64,18 @@ def estimators() -> Iterator[tuple[Any, Callable[[Any], Any]]]:
         yield JointTagger(layers=("pos", "chunk"), epochs=1, **settings), layers
 
 
+def label_columns(estimator: Tagger, sentences: list[Any]) -> None:
+    """Calls the code that reads columns: of Python, and of a file."""
+    columns = [[token[:2] for token in s] for s in sentences]
+    many = 100 * columns  # so that a lexicon pays
+    estimator.predict(many)
+    text = "".join("".join(" ".join(token) + "\n" for token in s) + "\n" for s in many)
+    file = io.BufferedReader(io.BytesIO(text.encode()))
+    roles = ColumnRoles(("1", "2"), (), 2)
+    for _ in ColumnFile(estimator, file, Format(), roles, 1000).texts():
+        pass
+
+
 def main(folder: Path) -> None:
     """Writes the code into a folder, in place of what is there."""
     shutil.rmtree(folder, ignore_errors=True)
@@ -80,6 +95,8 @@ def main(folder: Path) -> None:
         estimator.fit(columns, labels)
         estimator.predict(columns)
         estimator.predict_single(columns[0])
+        if isinstance(estimator, Tagger) and estimator.queue is None:
+            label_columns(estimator, sentences)
         if not isinstance(estimator, JointTagger) and estimator.queue == exact():
             estimator.predict_marginals(columns)
             # What chains fall back on: the lattice's best paths and marginals.

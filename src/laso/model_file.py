@@ -16,7 +16,7 @@ import re
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -36,7 +36,7 @@ from laso.engine.rows import (
 from laso.errors import BadData, BadModel, InputError, LasoError, cut, quoted
 from laso.features.templates import Template
 from laso.files import naming, write_bytes
-from laso.load_limits import check_collisions, check_needs
+from laso.load_limits import check_collisions, check_needs, finite_json
 from laso.opening import open_regular
 from laso.values import parse, unparse
 
@@ -173,7 +173,7 @@ def _check_file(data: Contents) -> tuple[Header, dict[str, tuple[int, int]]]:
     if digest.hexdigest().encode() != place[1]:
         raise BadModel("it is damaged or cut short: its digest differs")
     entries = json.loads(head)
-    header = json.loads(entries.pop("__metadata__")["laso"], parse_constant=_refused)
+    header = finite_json(entries.pop("__metadata__")["laso"])
     stored = {}
     for name, entry in entries.items():
         first, end = (8 + size + offset for offset in entry["data_offsets"])
@@ -182,10 +182,6 @@ def _check_file(data: Contents) -> tuple[Header, dict[str, tuple[int, int]]]:
             raise BadModel(f"its tensor {quoted(name)} is not plain bytes, or beyond the end")
         stored[name] = (first, end)
     return header, stored
-
-
-def _refused(constant: str) -> NoReturn:
-    raise BadModel(f"found {constant} in its header, expected a finite number")
 
 
 @contextlib.contextmanager
@@ -441,7 +437,11 @@ def triples(
         raise BadModel("the rows of its weights do not add up")
     if len(columns) != len(values) or (columns >= n_columns).any():
         raise BadModel(f"found weights for other labels than its {n_columns}")
-    return np.repeat(np.arange(n_rows), counts), columns, values
+    rows = np.repeat(np.arange(n_rows), counts)
+    places = rows * n_columns + columns
+    if (places[1:] <= places[:-1]).any():
+        raise BadModel("found a label twice, or out of order, in a row of its weights")
+    return rows, columns, values
 
 
 def check_finite(array: Array) -> None:

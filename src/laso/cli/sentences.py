@@ -161,6 +161,14 @@ class _Named:
     def __iter__(self) -> Iterator[bytes]:
         return iter(self._stream)
 
+    def read(self, n: int) -> bytes:
+        """Return so many bytes, fewer at the end."""
+        return bytes(self._stream.read(n))
+
+    def readline(self) -> bytes:
+        """Return the next line."""
+        return bytes(self._stream.readline())
+
     def peek(self, n: int) -> bytes:
         """Return the next bytes without consuming them."""
         return bytes(self._stream.peek(n))
@@ -261,14 +269,28 @@ def check_columns(block: Block, roles: ColumnRoles) -> None:
 
 
 def remembered(model: SearchEstimator) -> ColumnRoles:
-    """Return the roles in the model file; a model trained in Python has its columns in order."""
+    """Return the roles in the model file; a model trained in Python has its columns in order.
+
+    A model that predicts the tags that it needs has words as its only input.
+    """
     roles = model.metadata_.get("column_roles")
-    if isinstance(roles, dict):
-        return ColumnRoles(tuple(roles["inputs"]), tuple(roles["labels"]), int(roles["width"]))
     task: Any = model.task_
+    alone = getattr(task, "tags", None) is not None
+    if isinstance(roles, dict):
+        inputs, labels = tuple(roles["inputs"]), tuple(roles["labels"])
+        return ColumnRoles(inputs[:1] if alone else inputs, labels, int(roles["width"]))
     n, layers = max(1, len(task.encoder_.names)), task.n_layers
     numbers = tuple(str(i) for i in range(1, n + layers + 1))
-    return ColumnRoles(numbers[:n], numbers[n:], n + layers)
+    return ColumnRoles(numbers[: 1 if alone else n], numbers[n:], n + layers)
+
+
+def tag_columns(model: SearchEstimator) -> tuple[str, ...]:
+    """Return the columns of the tags that a model predicts before its labels; mostly none."""
+    task: Any = model.task_
+    if getattr(task, "tags", None) is None:
+        return ()
+    roles, n = model.metadata_.get("column_roles"), len(task.encoder_.names)
+    return tuple(roles["inputs"][1:n]) if isinstance(roles, dict) else ("upos", "xpos")[: n - 1]
 
 
 def is_column_file(head: str, roles: ColumnRoles, labels: Sequence[str]) -> bool:

@@ -43,6 +43,7 @@ class Settings:
     epochs: int | None = None
     templates: str | None = None
     refit: bool | None = None
+    pipeline: bool | None = None
     set: Mapping[str, Any] | None = None
 
     def over(self, other: Settings) -> Settings:
@@ -196,7 +197,22 @@ def estimator(
         parameters["columns"] = roles.inputs
     if settings.templates is not None:
         parameters["features"] = list(map(str, read_templates(settings.templates)))
+    if settings.pipeline:
+        if task != "parse":
+            raise typer.BadParameter(f"--pipeline needs --task parse, found {task}")
+        parameters["tagger"] = taggers(roles, settings)
     return build(cls, parameters | parameters_of(settings))
+
+
+def taggers(roles: ColumnRoles, settings: Settings) -> dict[str, SearchEstimator]:
+    """Return a tagger for each column of tags: the inputs but the first."""
+    from laso import Tagger
+    from laso.tasks.parsing.task import ParsingTask
+
+    if len(roles.inputs) < 2:
+        raise typer.BadParameter("--pipeline needs columns of tags behind the words")
+    named = ParsingTask(columns=None if settings.columns is None else roles.inputs)
+    return {name: Tagger(queue=1) for name in named.column_names(len(roles.inputs))[1:]}
 
 
 def own_estimator(task: Task, settings: Settings, *, epochs: int, patience: int | None) -> Any:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-from errno import ENOENT
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from laso.cli import options
+from laso.files import check_writable
 
 
 def run(
@@ -84,6 +83,13 @@ def run(
         bool | None,
         typer.Option("--refit", help="Train again on all data, for the chosen number of epochs."),
     ] = None,
+    pipeline: Annotated[
+        bool | None,
+        typer.Option(
+            "--pipeline",
+            help="Of --task parse: also train taggers, and learn from the tags they predict.",
+        ),
+    ] = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Do not resume a run that was cut short.")
     ] = False,
@@ -123,20 +129,21 @@ def run(
             epochs=epochs,
             templates=templates,
             refit=refit,
+            pipeline=pipeline,
             set=s.assignments(sets or []) | s.class_weights(class_weight or []) | parallel,
         )
     ).over(s.Settings() if config is None else s.read_config(config))
     if store is not None and STDIN in files:
         raise typer.BadParameter("--store reads files more than once: expected none that is -")
     path = model or Path(name_for(files[0]))
-    if not path.parent.is_dir():  # not after hours of learning
-        raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(path.parent))
+    check_writable(path)  # not after hours of learning
     console = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
     with display(console) as shown:
         try:
             with usage_errors(), Interrupts() as keys:
                 job = planned(files, given, store=store)
-                learned = learn(job, path, console, shown, keys, fresh=fresh)
+                again = fresh or bool(given.pipeline)  # jackknifed tags cannot be repeated
+                learned = learn(job, path, console, shown, keys, fresh=again)
                 end = Finish(job, learned, path, save(job, learned, path), interrupted=keys.held)
         except KeyboardInterrupt:
             console.print("interrupted before anything was learned")

@@ -25,7 +25,7 @@ class ItemSequence:
     """
 
     def __init__(self, pyseq: Iterable[Any]) -> None:
-        if isinstance(pyseq, (str, bytes)):
+        if isinstance(pyseq, (str, bytes)) or not hasattr(pyseq, "__iter__"):
             raise BadData(f"found {quoted(pyseq)}, expected a list of tokens")
         is_ready = isinstance(pyseq, ItemSequence)
         self._items = list(pyseq) if is_ready else [token_features(token) for token in pyseq]

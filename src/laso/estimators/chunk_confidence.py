@@ -18,8 +18,8 @@ from laso.engine.layout import Array, Dataset, WeightTable
 from laso.engine.machine import all_of
 from laso.engine.rows import densified
 from laso.errors import Unreachable
-from laso.estimators.confidence import ALL, Confidence, Part, softmax
-from laso.estimators.nbest import nbest_paths, path_outputs
+from laso.estimators.confidence import Confidence, Part, softmax
+from laso.estimators.nbest import ALL, nbest_paths, path_outputs
 from laso.features.encoder import take_inputs
 from laso.features.schemes import OUTSIDE, chunks_of, split_tag
 

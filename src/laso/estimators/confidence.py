@@ -19,13 +19,12 @@ from laso.engine.layout import Array, Dataset
 from laso.engine.machine import all_of
 from laso.engine.reference import gold_path, input_of, output_of
 from laso.engine.rows import densified
-from laso.estimators.nbest import nbest_paths, path_outputs
+from laso.estimators.nbest import ALL, nbest_paths, path_outputs
 from laso.tasks.base import Decision
 
 if TYPE_CHECKING:
     from laso.estimators.prediction import Predictor
 
-ALL = 1 << 20  # of a beam
 TEMPERATURE = "temperature"  # its key in the metadata of a model
 RANGE = (-3.0, 7.0)  # of the logarithm of temperatures
 TRIES = 16
@@ -120,7 +119,11 @@ def _by_temperature(
                 Part(name, start, stop, min(1.0, sums[name, start, stop]))
                 for name, start, stop in paths[first]
             ]
-            result.append(Confidence(outputs[first], float(shares[0]), parts))
+            whole = float(shares[0])
+            if model.task_.many_paths:
+                same = [i for i in range(first, end) if outputs[i] == outputs[first]]
+                whole = min(1.0, float(sum(shares[i - first] for i in same)))
+            result.append(Confidence(outputs[first], whole, parts))
         return result
 
     return at_temperature

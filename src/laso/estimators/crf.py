@@ -178,7 +178,7 @@ class CRF(Tagger):
         seed: int | None = 0,
         threads: int | None = None,
         shards: int | None = None,
-        mixing: str = "uniform",
+        mixing: str = "changed",
         n_jobs: int | None = None,
     ):
         super().__init__(
@@ -287,6 +287,14 @@ class CRF(Tagger):
         if self.method == "arow":
             return arow(variance=self.parameter("variance"), gamma=self.parameter("gamma"))
         return passive_aggressive(C=math.inf if self.pa_type == 0 else self.parameter("c"))
+
+    def has_default_update(self) -> bool:
+        """Return False: each algorithm has an update of its own."""
+        return False
+
+    def dropout_rate(self) -> float:
+        """Return 0: CRFsuite learns from all features."""
+        return 0.0
 
     def averages(self) -> bool:
         """Return whether the weights are averaged over all examples seen."""

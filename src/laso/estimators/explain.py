@@ -44,16 +44,20 @@ def explained(
     fates: list[dict[Operator, Explanation]]
     fates = [{} for _ in path] if exactly else _fates(walk, encoded, path)
     decisions = []
-    state = walk.initial(encoded)
+    state, tokens = walk.initial(encoded), list(words or _words(x))
     for operator, kept in zip(path, fates, strict=True):
         decision = _decision(walk, encoded, state, operator, features)
         other = _runner_up(walk, encoded, state, operator, kept)
         if other is not None:
             _compare(decision, walk, encoded, state, other, None if exactly else kept)
+        for what, step in ((decision, operator), (decision["runner_up"], other)):
+            text = None if step is None else walk.task.step_text(state.row, step, tokens)
+            if text is not None:
+                what["text"] = text
         decisions.append(decision)
         state = walk.apply(encoded, state, operator)
     return {
-        "tokens": list(words or _words(x)),
+        "tokens": tokens,
         "output": model.task_.decode_all(inputs, steps, ends)[0],
         "score": float(scores[0]),
         "decisions": decisions,

@@ -25,9 +25,11 @@ from laso.engine.passes import train as train_passes
 from laso.engine.rows import densified, n_weights
 from laso.engine.shards import MIXINGS, ShardLearner
 from laso.engine.step_length import mean_step_length
-from laso.engine.workers import in_shards
+from laso.engine.workers import InShards, Workers, in_shards
+from laso.errors import BadFeature, SearchFailed, Unreachable, WorkerLost
 from laso.estimators.class_weights import BALANCED, class_weights
-from laso.estimators.tables import moved, wider
+from laso.estimators.dropout import WithDropout
+from laso.estimators.tables import check_overflow, largest_of, moved, wider
 from laso.features.encoder import take_inputs
 from laso.model_file import compact_table
 from laso.tasks.base import Task
@@ -254,7 +256,7 @@ def train(
     training = resumable(model)
     training.interrupted = False
     dataset = examples.train
-    if model.update is None and training.table.ints[at.GENERATION] == 1:
+    if model.has_default_update() and training.table.ints[at.GENERATION] == 1:
         training.table.reals[at.MARGIN] = _measured_margin(model, dataset)
     engine = model.engine(dataset)
 
@@ -282,22 +284,60 @@ def train(
         costs = model.task_.problem.costs
         dataset = with_costs(dataset, costs, model.task_.classes, model.class_weight_)
     shards = shards_of(model)
-    if shards > 1:
+    if isinstance(engine, ExactMachine):  # the parameters may have changed
         training.table = densified(training.table)
-    if shards > 1 and not isinstance(model.update_rule(model.task_), Lbfgs):
-        learner = ShardLearner(engine, plan.average, len(dataset.starts) - 1)
-        with in_shards(learner, model.n_jobs, shards, MIXINGS[model.mixing]) as one_pass:
-            train_passes(one_pass, dataset, training, plan, score=scored, progress=progress)
-        model.traffic_ = one_pass.traffic
-    elif isinstance(engine, ExactMachine):
-        threads = shards if shards > 1 else model.threads_for(dataset)
-        engine.fit(dataset, training, plan, threads=threads, score=scored, progress=progress)
-    else:
-        train_passes(InTurn(engine), dataset, training, plan, score=scored, progress=progress)
+    with _finite(training, dataset):
+        if shards > 1 and not isinstance(model.update_rule(model.task_), Lbfgs):
+            apart = ShardLearner(engine, plan.average, len(dataset.starts) - 1)
+            workers, mixing = Workers(model.n_jobs), MIXINGS[model.mixing]
+            with (
+                in_shards(apart, workers, shards, mixing, dataset) as one_pass,
+                _kept_by(checkpoint, model, plan, one_pass),
+            ):
+                train_passes(one_pass, dataset, training, plan, score=scored, progress=progress)
+            model.traffic_ = one_pass.traffic
+        elif isinstance(engine, ExactMachine):
+            threads = shards if shards > 1 else model.threads_for(dataset)
+            engine.fit(dataset, training, plan, threads=threads, score=scored, progress=progress)
+        else:
+            rate = model.dropout_rate()
+            learner = WithDropout(engine, rate, model.seed or 0) if rate else engine
+            train_passes(InTurn(learner), dataset, training, plan, score=scored, progress=progress)
     assert training.best is not None
     model.weights_ = training.best = compact_table(training.best)
     report(model, training)
     return model
+
+
+@contextmanager
+def _finite(training: Training, dataset: Dataset) -> Iterator[None]:
+    """Raise BadFeature if weights or scores overflow, whatever the search makes of them."""
+    message = "found weights that overflow, expected features of smaller values, or dtype='float64'"
+    try:
+        yield
+    except (SearchFailed, Unreachable) as error:
+        try:
+            check_overflow(None, dataset, largest_of(training.table))
+        except BadFeature:
+            raise BadFeature(message) from error
+        raise
+    if training.best is not None and not np.isfinite(training.best.v).all():
+        raise BadFeature(message)
+
+
+@contextmanager
+def _kept_by(
+    checkpoint: Checkpoint | None, model: SearchEstimator, plan: Plan, one_pass: InShards
+) -> Iterator[None]:
+    """Save the last complete epoch if workers are lost."""
+    one_pass.keeps = checkpoint is not None
+    try:
+        yield
+    except WorkerLost:
+        if checkpoint is not None and one_pass.before is not None and one_pass.before.epoch:
+            model.training_ = one_pass.before
+            checkpoint.save(model, plan, one_pass.before)
+        raise
 
 
 def _measured_margin(model: SearchEstimator, dataset: Dataset) -> float:

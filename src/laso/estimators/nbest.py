@@ -15,6 +15,8 @@ from laso.engine.nbest import beam_nbest
 if TYPE_CHECKING:
     from laso.estimators.prediction import Predictor
 
+ALL = 1 << 20  # paths of a beam
+
 
 def nbest_paths(model: Predictor, dataset: Dataset, n: int) -> NBest:
     """The n best paths of each input, or those that the beam holds at its end."""
@@ -35,8 +37,22 @@ def path_outputs(model: Predictor, inputs: Any, dataset: Dataset, paths: NBest) 
 def nbest_outputs(
     model: Predictor, inputs: Any, dataset: Dataset, n: int
 ) -> list[list[tuple[float, Any]]]:
-    """The n best outputs of each input with their scores, best first."""
-    paths = nbest_paths(model, dataset, n)
+    """The n best outputs of each input with their scores, best first.
+
+    Of several paths to one output the best counts.
+    """
+    many = model.task_.many_paths and n >= 1
+    paths = nbest_paths(model, dataset, ALL if many else n)
     outputs = path_outputs(model, inputs, dataset, paths)
     scored = list(zip(paths.scores.tolist(), outputs, strict=True))
-    return [scored[a:b] for a, b in pairwise([0, *np.cumsum(paths.counts).tolist()])]
+    found = [scored[a:b] for a, b in pairwise([0, *np.cumsum(paths.counts).tolist()])]
+    return [distinct(some)[:n] for some in found] if many else found
+
+
+def distinct(scored: list[tuple[float, Any]]) -> list[tuple[float, Any]]:
+    """Keep the first of equal outputs."""
+    kept: list[tuple[float, Any]] = []
+    for score, output in scored:
+        if all(output != known for _, known in kept):
+            kept.append((score, output))
+    return kept

@@ -25,13 +25,14 @@ from laso.estimators import confidence, learning, nbest, parallel, serialization
 from laso.estimators.class_weights import ClassWeight
 from laso.estimators.confidence import Confidence
 from laso.estimators.publishing import Published, consistent
-from laso.estimators.tables import with_bias
+from laso.estimators.tables import check_overflow, largest_of, with_bias
 from laso.files import naming
 from laso.model_file import file_bytes, write_file
 from laso.queues import MakeQueue, beam
 from laso.tasks.base import Task
 from laso.training import Rule, Strategy
 
+LARGEST = "largest"  # the key of the largest weight, among what is prepared
 SINGLES = "singles"  # the key of what decodes single inputs, among what is prepared
 FEW_ITEMS = 2000  # for fewer, threads cost more than they bring
 
@@ -82,6 +83,10 @@ class Predictor(Published):
         chosen: Rule = rule if self.class_weight is None else replace(rule, by_loss=True)
         return chosen
 
+    def has_default_update(self) -> bool:
+        """Return whether the update is the task's, whose margin is measured on the data."""
+        return self.update is None
+
     def engine_for(self, task: Task, problem: type[CompiledProblem]) -> Machine | ExactMachine:
         """Return the engine that searches a problem with these parameters."""
         return engine_for(problem, self.search_queue(task), self.update_rule(task), self.strategy)
@@ -103,7 +108,18 @@ class Predictor(Published):
         self.require("weights_")
         inputs = self.task_.read_inputs(X)
         with locating(inputs):
-            return inputs, self.task_.encode(inputs)
+            dataset = self.task_.encode(inputs)
+            if len(dataset.values):
+                check_overflow(inputs, dataset, self.largest_weight())
+        return inputs, dataset
+
+    def largest_weight(self) -> float:
+        """Return the largest absolute weight, relative to the largest number of its type."""
+        weights, largest = self.prepared.get(LARGEST, (None, 0.0))
+        if weights is not self.weights_:
+            largest = largest_of(self.weights_)
+            self.prepared[LARGEST] = (self.weights_, largest)
+        return float(largest)
 
     @consistent
     def predict(self, X: Any) -> list[Any]:
@@ -124,6 +140,7 @@ class Predictor(Published):
         self.require("weights_")
         return parallel.predicted_stream(self, X, batch)
 
+    @consistent
     def predict_single(self, x: Any) -> Any:
         """Return the output of one input."""
         return self.decode(*self.encoded([x]))[0]

@@ -45,7 +45,8 @@ def _sentence_text(shown: Explanation) -> str:
     for decision in shown["decisions"]:
         first, n = decision["first"], decision["tokens"]
         words = " ".join(map(str, tokens[first : first + n]))
-        lines.append(f"{words}: {decision['label']}  {decision['score']:+.3f}")
+        text = decision.get("text", f"{words}: {decision['label']}")
+        lines.append(f"{text}  {decision['score']:+.3f}")
         lines += [
             f"  {each['weight'] * each['value']:+9.3f}  {each['name']}"
             for each in decision["features"]
@@ -57,7 +58,8 @@ def _sentence_text(shown: Explanation) -> str:
             span = f" over {other['tokens']} tokens" if other["tokens"] != n else ""
             margin = "" if decision["margin"] is None else f", margin {decision['margin']:.3f}"
             fate = _fate(other["lost"], tokens)
-            lines.append(f"  next best: {other['label']}{span} {other['score']:+.3f}{margin}{fate}")
+            text = other.get("text", f"{other['label']}{span}")
+            lines.append(f"  next best: {text} {other['score']:+.3f}{margin}{fate}")
     return "\n".join(lines)
 
 

@@ -95,12 +95,13 @@ class SearchEstimator(Predictor):
     dtype : {"float32", "float64"}, default="float32"
         The type of the weights.
     shards : int, default=None
-        The number of parts of the data that learn apart in each epoch; their weights are mixed
-        after it (iterative parameter mixing). The result depends on this number, and not on
-        ``n_jobs`` or joblib's backend. None: ``n_jobs`` if that is given, else 1, one example after
-        the other.
-    mixing : {"uniform", "updates"}, default="uniform"
-        Mix all shards alike, or in proportion to their numbers of updates.
+        The number of parts of the data that learn apart; their weights are mixed after each epoch,
+        and in the first epochs more often (iterative parameter mixing). The result depends on this
+        number, and not on ``n_jobs`` or joblib's backend. None: ``n_jobs`` if that is given, else
+        1, one example after the other.
+    mixing : {"changed", "uniform", "updates"}, default="changed"
+        How weights are mixed: each among the shards that have changed it, or those of all shards
+        alike, or in proportion to their numbers of updates.
     n_jobs : int, default=None
         The number of joblib's workers that learn shards or label inputs; -1: all cores. They are
         threads, unless ``joblib.parallel_config`` chooses processes, Dask or Ray. None: the number
@@ -120,7 +121,8 @@ class SearchEstimator(Predictor):
     metadata_ : dict
         What else is known of the model: the temperature of ``calibrate``, the data's file names.
     traffic_ : list of (int, int)
-        With shards: the bytes sent to and received from workers in each epoch.
+        With shards: the bytes sent to and received from workers in each epoch; with threads, as if
+        each shard had a worker of its own.
     """
 
     # A file never names code to import, and says nothing of the machine.
@@ -143,7 +145,7 @@ class SearchEstimator(Predictor):
         threads: int | None = None,
         dtype: str = "float32",
         shards: int | None = None,
-        mixing: str = "uniform",
+        mixing: str = "changed",
         n_jobs: int | None = None,
     ) -> None:
         self.task = task
@@ -211,15 +213,15 @@ class SearchEstimator(Predictor):
             )
 
     def has_sparse_rows(self, task: Task) -> bool:
-        """Return whether weight rows are sparse: labels are many, and the search has a beam.
-
-        Learning in shards has dense rows.
-        """
+        """Return whether weight rows are sparse: labels are many, and the search has a beam."""
         engine = self.engine_for(task, task.problem)
-        one = learning.shards_of(self) == 1
-        return one and isinstance(engine, Machine) and len(task.classes) >= MANY_LABELS
+        return isinstance(engine, Machine) and len(task.classes) >= MANY_LABELS
 
     # ------------------------------------------------------------------ learning
+
+    def dropout_rate(self) -> float:
+        """Return the share of the features that learning leaves out."""
+        return 0.0
 
     def averages(self) -> bool:
         """Return whether the weights are averaged over all examples seen."""

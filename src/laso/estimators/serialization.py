@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from laso.estimators import learning
 from laso.estimators.class_weights import BALANCED, is_class_weight
 from laso.estimators.confidence import TEMPERATURE
 from laso.estimators.freezing import FROZEN, HALF
-from laso.params import is_whole
+from laso.params import Estimator, is_whole
 from laso.tasks import REGISTRY
 from laso.tasks.base import Task
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from laso.estimators.search import SearchEstimator
 
 
-ADDED = {"shards", "mixing", "n_jobs"}
+ADDED = {"dropout", "shards", "mixing", "n_jobs", "tagger", "folds"}
 """Parameters that older files do not have; files have them only where they are not the default."""
 
 
@@ -88,7 +89,7 @@ def packed_model(
     return header, tensors
 
 
-def estimator_name(model: Predictor) -> str:
+def estimator_name(model: Estimator) -> str:
     """The name of the estimator that a file is loaded as: of a subclass, the one known here."""
     known = estimator_types()
     for cls in type(model).__mro__:
@@ -97,7 +98,7 @@ def estimator_name(model: Predictor) -> str:
     raise ValueError(f"found {type(model).__name__}, expected one of {', '.join(known)}")
 
 
-def described_parameters(model: Predictor) -> dict[str, Any]:
+def described_parameters(model: Any) -> dict[str, Any]:
     """The parameters as JSON; those that belong to a run and not to its model are left out."""
     given = model.get_params(deep=False)
     parameters = {name: model.unsaved.get(name, value) for name, value in given.items()}
@@ -107,13 +108,31 @@ def described_parameters(model: Predictor) -> dict[str, Any]:
             del parameters[name]
     if "dtype" in parameters:
         parameters["dtype"] = str(model.dtype)
-    return {name: model_file.parameter_to_json(value) for name, value in parameters.items()}
+    return {name: described(value) for name, value in parameters.items()}
 
 
-def from_bytes(data: bytes) -> SearchEstimator:
-    """The model of the bytes of a file."""
+def described(value: Any) -> Any:
+    """Return a parameter as JSON, also one that is an estimator or a table of estimators."""
+    if isinstance(value, Estimator):
+        return {"estimator": estimator_name(value), "parameters": described_parameters(value)}
+    if isinstance(value, Mapping) and any(isinstance(v, Estimator) for v in value.values()):
+        return {"estimators": [[name, described(each)] for name, each in value.items()]}
+    return model_file.parameter_to_json(value)
+
+
+def undescribed(stored: Any) -> Any:
+    """Return the parameter that ``described`` returned."""
+    if isinstance(stored, dict) and "estimator" in stored:
+        return _with_parameters(stored, None)
+    if isinstance(stored, dict) and "estimators" in stored:
+        return {str(name): undescribed(each) for name, each in stored["estimators"]}
+    return model_file.parameter_from_json(stored)
+
+
+def from_bytes(data: bytes, *, limit: float | None = None) -> SearchEstimator:
+    """The model of the bytes of a file; for ``limit`` see ``load``."""
     with model_file.as_bad_model("the model in memory"):
-        return restored_model(*model_file.read_bytes(memoryview(data)), None)
+        return restored_model(*model_file.read_bytes(memoryview(data), limit=limit), None)
 
 
 def load(
@@ -211,10 +230,6 @@ def check_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
 
 def _estimator(header: model_file.Header, task: Task | None) -> SearchEstimator:
     name = header["task"]
-    module = estimator_types().get(header["estimator"])
-    if module is None:
-        raise BadModel(f"found a model of {quoted(header['estimator'])}")
-    cls = getattr(import_module(module), header["estimator"])
     if task is None and (name not in REGISTRY or "task" in header["parameters"]):
         raise BadModel(
             f"found a model for the task {quoted(name)}, which is not built in: expected the "
@@ -222,12 +237,21 @@ def _estimator(header: model_file.Header, task: Task | None) -> SearchEstimator:
         )
     if task is not None and task.name != name:
         raise BadModel(f"found a model for the task {quoted(name)}, expected {task.name!r}")
-    parameters = {
-        key: model_file.parameter_from_json(value) for key, value in header["parameters"].items()
-    }
+    return _with_parameters(header, task)
+
+
+def _with_parameters(header: Mapping[str, Any], task: Task | None) -> SearchEstimator:
+    """Return the estimator that a header names, with its parameters."""
+    module = estimator_types().get(header["estimator"])
+    if module is None:
+        raise BadModel(f"found a model of {quoted(header['estimator'])}")
+    cls = getattr(import_module(module), header["estimator"])
+    parameters = {key: undescribed(value) for key, value in header["parameters"].items()}
     known = set(cls.parameter_names())
     if not known - ADDED <= set(parameters) <= known:
         raise BadModel(f"its parameters are not those of a {cls.__name__}")
+    # What belongs to a run of the writer is none of the reader's: no file decides where to write.
+    parameters |= {name: value for name, value in cls.unsaved.items() if name in parameters}
     if "task" in parameters:
         parameters["task"] = task
     elif task is not None:

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 import numpy as np
 
-from laso.data.reading import read
+from laso.data.formats import guessed
+from laso.data.reading import HEAD, check_format, read
 from laso.data.table import locating, table_of
 from laso.engine.layout import Array, Dataset
 from laso.errors import BadData, InputError
 from laso.estimators import learning
-from laso.files import naming, new_file, remove_leftovers
+from laso.files import discard, naming, new_file, remove_leftovers
+from laso.opening import open_regular
 from laso.tasks.base import Task
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ tokens have their labels last."""
 def pieces(source: Source) -> Iterator[tuple[Any, Any]]:
     """Yield X and y of some examples at a time; those of a file are columns with positions."""
     if isinstance(source, (str, os.PathLike)):
+        with open_regular(source) as file:  # which is read twice, so that it cannot be a pipe
+            check_format(os.fspath(source), guessed(file.read(HEAD).decode("utf-8", "replace")))
         blocks = (block for block in read(source) if block.tokens)
         while piece := list(islice(blocks, SOME)):
             yield table_of(piece), None
@@ -132,14 +136,9 @@ def _files(folder: Path, stack: ExitStack) -> dict[str, tuple[Path, BinaryIO]]:
     files = {}
     for name in KINDS:
         path, file = new_file(folder)
-        stack.callback(_unlink, path)
+        stack.callback(discard, path)
         files[name] = path, stack.enter_context(file)
     return files
-
-
-def _unlink(path: Path) -> None:
-    with suppress(PermissionError):  # Windows keeps the name of a mapped file
-        path.unlink(missing_ok=True)
 
 
 def _read(task: Task, source: Source) -> Iterator[tuple[Any, Any]]:

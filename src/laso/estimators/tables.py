@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
+from laso.data.table import Features, position
 from laso.engine import layout as at
-from laso.engine.layout import Array, WeightTable
-from laso.engine.rows import dense_rows, from_triples, is_sparse, n_labels
+from laso.engine.layout import Array, Dataset, WeightTable
+from laso.engine.rows import all_weights, dense_rows, from_triples, is_sparse, n_labels
+from laso.errors import BadFeature
 from laso.model_file import keys_and_rows, make_sparse_table, make_table
+
+MANY = 1000  # products of weights and values that a score may be the sum of
 
 
 def wider(table: WeightTable, places: Sequence[int], n: int) -> WeightTable:
@@ -87,3 +92,25 @@ def mean(tables: Sequence[WeightTable]) -> WeightTable:
     for table, (own, rows) in zip(tables, stored, strict=True):
         v[np.searchsorted(keys, own.view(np.uint64))] += dense_rows(table, rows) / len(tables)
     return _made(keys.view(np.int64), v, tables[0])
+
+
+def largest_of(table: WeightTable) -> float:
+    """Return the largest absolute weight, relative to the largest number of its type."""
+    largest = np.abs(all_weights(table)).max(initial=0.0)
+    return float(largest) / float(np.finfo(table.v.dtype).max)
+
+
+def check_overflow(inputs: Any, dataset: Dataset, largest: float) -> None:
+    """Raise BadFeature if a score may overflow with weights up to ``largest`` (``largest_of``)."""
+    values = np.abs(dataset.values)
+    most = float(values.max(initial=0.0))
+    if largest * most < 1.0 / MANY:
+        return
+    where: Any = {}
+    if isinstance(inputs, Features) and inputs.values is not None:
+        feature = int(np.argmax(np.abs(inputs.values)))
+        token = int(np.searchsorted(np.cumsum(inputs.counts), feature, side="right"))
+        where = position(inputs.lengths, token)
+    raise BadFeature(
+        f"found the value {most:.3g}, with which scores overflow, expected smaller ones", **where
+    )

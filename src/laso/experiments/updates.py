@@ -22,6 +22,7 @@ from laso.experiments.runner import Config, Experiment
 STRATEGIES = {
     "LaSO": "restart",
     "early update": "early",
+    "delayed update": "delayed",
     "max-violation": "max_violation",
     "standard": "standard",
 }

@@ -90,6 +90,9 @@ class Task(BatchTask):
     steps_are_chunks: ClassVar[bool] = False
     """Whether a step is a labelled chunk of items."""
 
+    many_paths: ClassVar[bool] = False
+    """Whether several paths may lead to one output, which n-best lists and confidences merge."""
+
     def constants(self) -> Sequence[int]:
         """Return the problem's constants, ``x.spec``."""
         return ()
@@ -130,6 +133,12 @@ class Task(BatchTask):
         """
         name, length = self.describe(*operator)
         return [name], position, position + length
+
+    def step_text(
+        self, state: Sequence[int], operator: Operator, words: Sequence[str]
+    ) -> str | None:
+        """Return what a step says of the words, for explanations; None: word and name say it."""
+        return None
 
     def known_gold(self, inputs: Any, known: Any) -> Dataset | None:
         """Return one input with an output of which only ``known`` is known, to learn from.
@@ -186,6 +195,10 @@ class Task(BatchTask):
             ]
             return "".join("\t".join(map(str, row)) + "\n" for row in rows)
         return json.dumps(y, ensure_ascii=False)
+
+    def has_feature_lists(self) -> bool:
+        """Return whether items are ranges of features in the pool, which dropout leaves out."""
+        return False
 
     def default_queue(self) -> MakeQueue:
         """Return the default queue."""

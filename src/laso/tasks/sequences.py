@@ -7,16 +7,17 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy, deepcopy
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, Self
 
 import numpy as np
 
-from laso.data.table import Column, Columns, Data, Factor, Features
+from laso.data.table import Column, Columns, Data, Factor, Features, numbered
 from laso.engine.hashing import mix
 from laso.engine.layout import Array, Dataset
 from laso.errors import BadData, BadModel, listed, quoted
 from laso.features.base import WordLists
+from laso.features.cells import read_cells
 from laso.features.encoder import (
     ColumnEncoder,
     distinct_labels,
@@ -102,7 +103,16 @@ class SequenceTask(Task):
 
     def read_inputs(self, X: Any) -> Data:
         """Return sentences without their column of labels, if they have one."""
+        encoder = getattr(self, "encoder_", None)
+        found = None if encoder is None else read_cells(X, encoder, self.ignored_columns)
+        if found is not None:
+            return found
         return self._unlabelled(self.read_data(X, named=False))
+
+    @property
+    def ignored_columns(self) -> int:
+        """The number of columns of labels that inputs may have behind their own."""
+        return self.n_layers
 
     def read_data(self, X: Any, *, named: bool) -> Data:
         """Return what the user passed as columns or feature lists, with their names if asked."""
@@ -228,6 +238,13 @@ class SequenceTask(Task):
     def joint_constants(self, longest: int, most: int) -> Array:
         """Return the constants for pieces of data that were encoded one by one."""
         return self.encoder_.spec_for(longest, most if not self.encoder_.names else None)
+
+    def coded_outputs(self, inputs: Data, steps: Array, ends: Array) -> tuple[Array, Sequence[Any]]:
+        """Return the outputs of all tokens, one after the other: their codes, and what these mean.
+
+        ``steps`` and ``ends`` are those of ``decode_all``.
+        """
+        return numbered(list(chain.from_iterable(self.decode_all(inputs, steps, ends))))
 
     def gold_outputs(self, inputs: Data, outputs: Any) -> list[Any]:
         """Return the labels as a list for each sentence."""

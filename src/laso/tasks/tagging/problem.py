@@ -58,6 +58,7 @@ class Tagging(CompiledProblem):
 
     costs = COSTS
     chain = CHAIN
+    item_blocks = True
 
     @staticmethod
     def limits(x, out):

@@ -54,6 +54,10 @@ class TaggingTask(SequenceTask):
         known = self.constraints in (None, "BIO", "IOBES") or isinstance(self.constraints, Mapping)
         check_parameters(self, [("constraints", known, "None, 'BIO', 'IOBES' or a table")])
 
+    def has_feature_lists(self) -> bool:
+        """Return whether tokens have features of their own, and no columns."""
+        return not self.encoder_.names
+
     def problem_for(self, dataset: Dataset) -> type[CompiledProblem]:
         """Return the problem for features with values, if there are any."""
         return WeightedTagging if len(dataset.values) else Tagging
@@ -96,6 +100,10 @@ class TaggingTask(SequenceTask):
             return [[*map(self.encoder_.labels.__getitem__, steps[:, 1].tolist())]]
         labels = np.array(self.encoder_.labels, dtype=object)[steps[:, 1]].tolist()
         return [labels[a:b] for a, b in pairwise([0, *ends.tolist()])]
+
+    def coded_outputs(self, inputs: Data, steps: Array, ends: Array) -> tuple[Array, Sequence[str]]:
+        """Return the number of each token's label, and all labels."""
+        return steps[:, 1], self.encoder_.labels
 
     def describe(self, group: int, label: int) -> Step:
         """Return the label of one token."""

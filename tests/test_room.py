@@ -1,0 +1,87 @@
+"""Memory that is not there: an error that says how much is needed, before the system ends all."""
+
+import math
+
+import numpy as np
+import pytest
+
+from laso import CRF, LasoError, OutOfMemory, Parser, Tagger, exact
+from laso.engine import room
+from laso.engine.room import check_room, memory_left
+
+WORDS = [["the", "cat", "sleeps"]]
+TREES = [[(2, "det"), (3, "nsubj"), (0, "root")]]
+
+
+@pytest.fixture
+def little(monkeypatch):
+    """A machine with half a million bytes left, which is asked for everything."""
+    monkeypatch.setattr(room, "SMALL", 0)
+    monkeypatch.setattr(room, "memory_left", lambda: 5e5)
+
+
+def test_the_system_is_asked(monkeypatch, tmp_path):
+    assert 1e6 < memory_left() < 1e15
+    check_room(1e5, "a little", "less")
+    with pytest.raises(OutOfMemory, match=r"much: found 1,000,000,000.0 GB .* are left: less"):
+        check_room(1e18, "much", "less")
+    assert issubclass(OutOfMemory, LasoError)
+    assert issubclass(OutOfMemory, MemoryError)
+    (tmp_path / "memory.max").write_text("3000\n", encoding="ascii")
+    (tmp_path / "memory.current").write_text("1000\n", encoding="ascii")
+    monkeypatch.setattr(room, "GROUP", tmp_path)
+    assert memory_left() == 2000.0
+    (tmp_path / "memory.max").write_text("max\n", encoding="ascii")
+    assert memory_left() > 1e6
+    monkeypatch.setattr(room, "MEMORY", tmp_path / "none")
+    assert 1e6 < memory_left() <= math.inf
+
+
+def test_a_long_sentence(little):
+    model = Parser(epochs=1, queue=2).fit(WORDS, TREES)
+    long = [["the"] * 300]
+    for call in (
+        model.predict,
+        lambda X: model.predict_nbest(X, 2),
+        lambda X: model.predict(X * 2),
+    ):
+        with pytest.raises(OutOfMemory, match=r"input 0, \d+ nodes: found .* shorter inputs, or a"):
+            call(long)
+    with pytest.raises(OutOfMemory, match=r"input 1, "):
+        model.predict([*WORDS, *long])
+    with pytest.raises(OutOfMemory, match=r"input 0, "):
+        Parser(epochs=1, queue=2).fit(long, [[(0, "root"), *[(1, "x")] * 299]])
+    assert model.predict(WORDS) == Parser(epochs=1, queue=2).fit(WORDS, TREES).predict(WORDS)
+
+
+def test_many_labels(little):
+    words = [[str(i) for i in range(400)]]
+    attributes = [[{"w": word} for word in words[0]]]
+    with pytest.raises(OutOfMemory, match=r"1024 rows of 400 labels: .* hash_bits"):
+        CRF("ap", max_iterations=1).fit(attributes, words)
+    model = Tagger(features=["w[0]"], epochs=1, queue=1).fit(words, words)  # its rows are sparse
+    model.queue = exact()
+    with pytest.raises(OutOfMemory, match=r"which exact.. and shards have dense"):
+        model.predict(words)
+
+
+def test_many_pairs_of_labels(monkeypatch):
+    words = [[str(i) for i in range(60)]]
+    model = Tagger(features=["w[0]", "label[-1]"], epochs=1, queue=exact()).fit(words, words)
+    monkeypatch.setattr(room, "SMALL", 0)
+    monkeypatch.setattr(room, "memory_left", lambda: 12.0 * 60 * 60 - 1)
+    monkeypatch.setattr("laso.engine.machine.check_room", lambda *_: None)
+    with pytest.raises(OutOfMemory, match=r"all pairs of 60 labels: .* instead of exact"):
+        model.predict(words * 2)
+
+
+def test_a_large_space_is_not_kept():
+    """What one long input needed is free again: servers label for months."""
+    model = Parser(epochs=1, queue=8).fit(WORDS, TREES)
+    long = ["the"] * 400
+    model.predict_single(long)
+    model.predict_single(WORDS[0])
+    ((_, decoder),) = model.prepared["singles"]
+    kept = [space.run.states.nbytes for space in decoder._free]
+    assert len(kept) == 1
+    assert np.max(kept) < 1 << 26
