@@ -16,9 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import laso
 from laso.engine.array_files import DatasetFiles, folder_of, in_files
 from laso.engine.layout import Array, Dataset
+from laso.engine.likelihood import measure
 from laso.engine.passes import Training
 from laso.engine.shards import (
     DEFAULT,
@@ -27,6 +30,7 @@ from laso.engine.shards import (
     ShardLearner,
     Start,
     in_rounds,
+    keys_by_row,
     mix,
     start_of,
 )
@@ -104,12 +108,41 @@ class Workers:
         from joblib import delayed
 
         if self._stack is None:
-            parallel = self._generating()
-        elif self._kept is None:
-            parallel = self._kept = self._stack.enter_context(self._generating())
+            with Workers(self.n_jobs) as workers:
+                yield from workers._once(function, jobs)
+        elif self.shares_memory:
+            yield from self._in_threads(function, jobs)
         else:
-            parallel = self._kept
-        yield from parallel(delayed(function)(*job) for job in jobs)
+            parallel = self._keep(self._generating)
+            yield from parallel(delayed(function)(*job) for job in jobs)
+
+    def _in_threads(
+        self, function: Callable[..., Any], jobs: Sequence[tuple[Any, ...]]
+    ) -> Iterator[Any]:
+        """Do as joblib, which looks for results of its threads once in 10 ms only."""
+        if min(self.count, len(jobs)) <= 1:
+            for job in jobs:
+                yield function(*job)
+            return
+        from concurrent.futures import ThreadPoolExecutor
+
+        futures = [
+            self._keep(lambda: ThreadPoolExecutor(self.count)).submit(function, *job)
+            for job in jobs
+        ]
+        try:
+            for future in futures:
+                yield future.result()
+        finally:
+            for future in futures:
+                future.cancel()
+
+    def _keep(self, make: Callable[[], Any]) -> Any:
+        """Return what runs the jobs; it is made once and stays."""
+        assert self._stack is not None
+        if self._kept is None:
+            self._kept = self._stack.enter_context(make())
+        return self._kept
 
     def _generating(self) -> Any:
         """Return joblib's Parallel, which yields results as they come if the backend can."""
@@ -220,6 +253,7 @@ class InShards:
         self.keeps = False
         self.before: Training | None = None  # as at the beginning of this epoch, if it is kept
         self._shard: Shard | None = None
+        self._keys = np.zeros(0, np.int64)  # of the rows, in their order
 
     def __call__(
         self, dataset: Dataset, order: Array, training: Training
@@ -230,11 +264,13 @@ class InShards:
             if self.folder is not None:
                 data = in_files(dataset, self.folder)
             self._shard = Shard(self.learner, data, laso.__version__)
+            self._keys = keys_by_row(training.table)
+            measure(training.table)
         self.before = training.copied() if self.keeps else None
         self.traffic.append((0, 0))
         done = wrong = 0
         for orders in in_rounds(order, self.shards, training.epoch):
-            weights, size = self.log.written(start_of(training))
+            weights, size = self.log.written(start_of(training, self._keys))
             changes: list[Change] = []
             for change in self.workers.run(self._shard, [(each, weights) for each in orders]):
                 done += len(orders[len(changes)])
@@ -242,7 +278,9 @@ class InShards:
                 changes.append(change)
                 if len(changes) < len(orders):
                     yield done, wrong
-            self.log.changed = mix(training, changes, self.learner, self.mixing)
+            mixed = mix(training, changes, self.learner, self.mixing)
+            self.log.changed = mixed.changed
+            self._keys = np.concatenate([self._keys, mixed.keys])
             self._count(size, changes)
             yield done, wrong
 
