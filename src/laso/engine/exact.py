@@ -24,6 +24,7 @@ from laso.engine.layout import Array, Dataset, Options, WeightTable
 from laso.engine.likelihood import Callback, Climber, Score, climb, maximise
 from laso.engine.machine import Machine, longer, mapped, new_table, parts, prepared, sizes
 from laso.engine.native import Kernels, compiled
+from laso.engine.objective import in_threads
 from laso.engine.options import options_for, own_key
 from laso.engine.passes import InTurn, Plan, Training, train
 from laso.engine.problem import CompiledProblem, is_factored
@@ -297,8 +298,16 @@ class ExactMachine:
         """
         rule = self.rule
         if isinstance(rule, Lbfgs):
+            evaluator = in_threads(threads)
             return maximise(
-                self, rule, dataset, training, plan, threads=threads, score=score, progress=progress
+                self,
+                rule,
+                dataset,
+                training,
+                plan,
+                evaluator=evaluator,
+                score=score,
+                progress=progress,
             )
         if isinstance(rule, Climb):
             return climb(self, rule, dataset, training, plan, score=score, progress=progress)

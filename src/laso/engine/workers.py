@@ -21,8 +21,8 @@ import numpy as np
 import laso
 from laso.engine.array_files import DatasetFiles, folder_of, in_files
 from laso.engine.layout import Array, Dataset
-from laso.engine.likelihood import measure
 from laso.engine.passes import Training
+from laso.engine.rows import measure
 from laso.engine.shards import (
     DEFAULT,
     Change,
@@ -215,20 +215,27 @@ class Shard:
 
     def __call__(self, order: Array, start: Start | WeightFiles) -> Change:
         """Return what a round changes."""
-        if laso.__version__ != self.version:
-            raise WorkerLost(
-                f"a worker has laso {laso.__version__}, expected {self.version} as in the program"
-            )
-        try:
+        with telling(self.version, len(order)):
             data = self.data.opened() if isinstance(self.data, DatasetFiles) else self.data
             weights = start.opened() if isinstance(start, WeightFiles) else start
             # A copy, since some backends pass arrays that are for reading only.
             return self.learner(data, order.copy(), weights)
-        except MemoryError as error:
-            raise WorkerLost(
-                f"a worker has no memory left for {len(order)} examples: expected more shards, "
-                "or fewer workers at a time"
-            ) from error
+
+
+@contextmanager
+def telling(version: str, examples: int) -> Iterator[None]:
+    """Raise WorkerLost in a worker that has another version of laso or no memory."""
+    if laso.__version__ != version:
+        raise WorkerLost(
+            f"a worker has laso {laso.__version__}, expected {version} as in the program"
+        )
+    try:
+        yield
+    except MemoryError as error:
+        raise WorkerLost(
+            f"a worker has no memory left for {examples} examples: expected more shards, "
+            "or fewer workers at a time"
+        ) from error
 
 
 class InShards:
@@ -298,14 +305,21 @@ class InShards:
 def in_shards(
     learner: ShardLearner, workers: Workers, shards: int, mixing: Mixing, dataset: Dataset
 ) -> Iterator[InShards]:
-    """Give the passes of a training in shards.
-
-    Workers of other processes read from files, which are beside those of the dataset if it has any.
-    """
+    """Give the passes of a training in shards, on workers that stay until its end."""
     with ExitStack() as stack:
         stack.enter_context(workers)
-        folder = None
-        if not workers.shares_memory:
-            beside = folder_of(dataset) or Path(tempfile.gettempdir())
-            folder = stack.enter_context(temporary_folder(beside))
+        folder = stack.enter_context(shared_folder(workers, dataset))
         yield InShards(learner, workers, shards, mixing=mixing, folder=folder)
+
+
+@contextmanager
+def shared_folder(workers: Workers, dataset: Dataset) -> Iterator[Path | None]:
+    """Give a folder for what workers of other processes read; None if they are threads.
+
+    It is beside the files of the dataset, if it has any.
+    """
+    if workers.shares_memory:
+        yield None
+        return
+    with temporary_folder(folder_of(dataset) or Path(tempfile.gettempdir())) as folder:
+        yield folder

@@ -18,14 +18,16 @@ import numpy as np
 from laso.engine import layout as at
 from laso.engine.costs import with_costs
 from laso.engine.exact import ExactMachine
+from laso.engine.gradients import gradients_on
 from laso.engine.layout import Dataset, WeightTable
+from laso.engine.likelihood import maximise
 from laso.engine.machine import Machine, all_of, new_table
 from laso.engine.passes import After, InTurn, Plan, Training
 from laso.engine.passes import train as train_passes
 from laso.engine.rows import densified, n_weights
 from laso.engine.shards import MIXINGS, ShardLearner
 from laso.engine.step_length import mean_step_length
-from laso.engine.workers import InShards, Workers, in_shards
+from laso.engine.workers import Workers, in_shards
 from laso.errors import BadFeature, SearchFailed, Unreachable, WorkerLost
 from laso.estimators.class_weights import BALANCED, class_weights
 from laso.estimators.dropout import WithDropout
@@ -286,18 +288,36 @@ def train(
     shards = shards_of(model)
     if isinstance(engine, ExactMachine):  # the parameters may have changed
         training.table = densified(training.table)
+    rule, workers = model.update_rule(model.task_), Workers(model.n_jobs)
     with _finite(training, dataset):
-        if shards > 1 and not isinstance(model.update_rule(model.task_), Lbfgs):
+        if shards > 1 and isinstance(engine, ExactMachine) and isinstance(rule, Lbfgs):
+            with (
+                gradients_on(workers, shards, dataset) as evaluator,
+                _kept_by(checkpoint, model, plan, lambda: training),
+            ):
+                maximise(
+                    engine,
+                    rule,
+                    dataset,
+                    training,
+                    plan,
+                    evaluator=evaluator,
+                    score=scored,
+                    progress=progress,
+                )
+            model.traffic_ = evaluator.traffic
+        elif shards > 1:
             apart = ShardLearner(engine, plan.average, len(dataset.starts) - 1)
-            workers, mixing = Workers(model.n_jobs), MIXINGS[model.mixing]
+            mixing = MIXINGS[model.mixing]
             with (
                 in_shards(apart, workers, shards, mixing, dataset) as one_pass,
-                _kept_by(checkpoint, model, plan, one_pass),
+                _kept_by(checkpoint, model, plan, lambda: one_pass.before),
             ):
+                one_pass.keeps = checkpoint is not None
                 train_passes(one_pass, dataset, training, plan, score=scored, progress=progress)
             model.traffic_ = one_pass.traffic
         elif isinstance(engine, ExactMachine):
-            threads = shards if shards > 1 else model.threads_for(dataset)
+            threads = model.threads_for(dataset)
             engine.fit(dataset, training, plan, threads=threads, score=scored, progress=progress)
         else:
             rate = model.dropout_rate()
@@ -327,16 +347,19 @@ def _finite(training: Training, dataset: Dataset) -> Iterator[None]:
 
 @contextmanager
 def _kept_by(
-    checkpoint: Checkpoint | None, model: SearchEstimator, plan: Plan, one_pass: InShards
+    checkpoint: Checkpoint | None,
+    model: SearchEstimator,
+    plan: Plan,
+    last: Callable[[], Training | None],
 ) -> Iterator[None]:
     """Save the last complete epoch if workers are lost."""
-    one_pass.keeps = checkpoint is not None
     try:
         yield
     except WorkerLost:
-        if checkpoint is not None and one_pass.before is not None and one_pass.before.epoch:
-            model.training_ = one_pass.before
-            checkpoint.save(model, plan, one_pass.before)
+        training = last()
+        if checkpoint is not None and training is not None and training.epoch:
+            model.training_ = training
+            checkpoint.save(model, plan, training)
         raise
 
 
