@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -294,7 +295,7 @@ def test_gradients_of_a_worker_that_dies(backend, monkeypatch, tmp_path):
         pytest.skip("its workers start slowly, and the code is that of the other backends")
     wait_for_workers(backend)
     folder = str(tmp_path)
-    monkeypatch.setattr(gradients, "Part", lambda *given: FaultyPart(*given, folder, os.getpid()))
+    monkeypatch.setattr(gradients, "Part", partial(FaultyPart, folder=folder, program=os.getpid()))
     found = climbing()
     assert len(list(tmp_path.iterdir())) == 1
     with threads():
@@ -305,9 +306,8 @@ def test_gradients_of_a_worker_that_dies(backend, monkeypatch, tmp_path):
 def test_gradients_that_are_always_lost_leave_a_checkpoint(monkeypatch, tmp_path):
     folder = tmp_path / "failures"
     folder.mkdir()
-    monkeypatch.setattr(
-        gradients, "Part", lambda *given: FaultyPart(*given, str(folder), os.getpid(), 1000)
-    )
+    part = partial(FaultyPart, folder=str(folder), program=os.getpid(), times=1000)
+    monkeypatch.setattr(gradients, "Part", part)
     checkpoint = Checkpoint(tmp_path / "model.laso", seconds=3600)
     with processes(), pytest.raises(WorkerLost, match="lost 3 times with its worker"):
         climbing(checkpoint=checkpoint)

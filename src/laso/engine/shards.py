@@ -427,18 +427,32 @@ def _differing(pairs: Sequence[tuple[Array, Array]], length: int) -> Array:
     return np.concatenate(found)
 
 
+def entries(start: Start, rows: int) -> tuple[Array, dict[str, Array]]:
+    """Return the places of the entries of so many sparse rows, and their values."""
+    table = WeightTable(
+        slots=start.slots,
+        v=start.v,
+        u=start.v[:0],
+        mark=start.keys[:0],
+        ints=start.ints,
+        reals=start.reals,
+        precisions=start.precisions,
+        heads=start.heads,
+    )
+    return triples(table, np.arange(rows))
+
+
 def _sparse_changes(
     start: Start, training: Training, numbers: Array, rows: int
 ) -> tuple[Array, dict[str, Array]]:
     """Return which weights of sparse rows have changed, and the differences."""
-    old = training.table._replace(
-        v=start.v, u=start.v[:0], precisions=start.precisions, heads=start.heads
-    )
-    places, before = triples(old, np.arange(len(start.keys)))
+    places, before = entries(start, len(start.keys))
     found, after = triples(training.table, numbers)
     union = np.union1d(places, found)
     values = {}
     for name, array in after.items():
+        if not len(getattr(training.table, name)):
+            continue
         values[name] = spread(array, np.searchsorted(union, found), len(union))
         if len(before[name]):
             values[name][np.searchsorted(union, places)] -= before[name]

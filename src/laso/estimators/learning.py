@@ -20,8 +20,8 @@ from laso.engine.costs import with_costs
 from laso.engine.exact import ExactMachine
 from laso.engine.gradients import gradients_on
 from laso.engine.layout import Dataset, WeightTable
-from laso.engine.likelihood import maximise
 from laso.engine.machine import Machine, all_of, new_table
+from laso.engine.objective import in_threads
 from laso.engine.passes import After, InTurn, Plan, Training
 from laso.engine.passes import train as train_passes
 from laso.engine.rows import densified, n_weights
@@ -288,45 +288,64 @@ def train(
     shards = shards_of(model)
     if isinstance(engine, ExactMachine):  # the parameters may have changed
         training.table = densified(training.table)
-    rule, workers = model.update_rule(model.task_), Workers(model.n_jobs)
+    told: dict[str, Any] = {"score": scored, "progress": progress}
     with _finite(training, dataset):
-        if shards > 1 and isinstance(engine, ExactMachine) and isinstance(rule, Lbfgs):
-            with (
-                gradients_on(workers, shards, dataset) as evaluator,
-                _kept_by(checkpoint, model, plan, lambda: training),
-            ):
-                maximise(
-                    engine,
-                    rule,
-                    dataset,
-                    training,
-                    plan,
-                    evaluator=evaluator,
-                    score=scored,
-                    progress=progress,
-                )
-            model.traffic_ = evaluator.traffic
-        elif shards > 1:
-            apart = ShardLearner(engine, plan.average, len(dataset.starts) - 1)
-            mixing = MIXINGS[model.mixing]
-            with (
-                in_shards(apart, workers, shards, mixing, dataset) as one_pass,
-                _kept_by(checkpoint, model, plan, lambda: one_pass.before),
-            ):
-                one_pass.keeps = checkpoint is not None
-                train_passes(one_pass, dataset, training, plan, score=scored, progress=progress)
-            model.traffic_ = one_pass.traffic
+        if shards > 1:
+            run = Run(model, engine, training, plan, checkpoint)
+            model.traffic_ = _train_in_shards(run, dataset, shards, **told)
         elif isinstance(engine, ExactMachine):
-            threads = model.threads_for(dataset)
-            engine.fit(dataset, training, plan, threads=threads, score=scored, progress=progress)
+            evaluator = in_threads(model.threads_for(dataset))
+            engine.fit(dataset, training, plan, evaluator=evaluator, **told)
         else:
             rate = model.dropout_rate()
             learner = WithDropout(engine, rate, model.seed or 0) if rate else engine
-            train_passes(InTurn(learner), dataset, training, plan, score=scored, progress=progress)
+            train_passes(InTurn(learner), dataset, training, plan, **told)
     assert training.best is not None
     model.weights_ = training.best = compact_table(training.best)
     report(model, training)
     return model
+
+
+class Run(NamedTuple):
+    """A training, and who takes part in it."""
+
+    model: SearchEstimator
+    engine: Machine | ExactMachine
+    training: Training
+    plan: Plan
+    checkpoint: Checkpoint | None
+
+
+def _train_in_shards(run: Run, dataset: Dataset, shards: int, **told: Any) -> list[tuple[int, int]]:
+    """Learn on joblib's workers; return the bytes that have travelled."""
+    engine, training, plan = run.engine, run.training, run.plan
+    workers = Workers(run.model.n_jobs)
+    if isinstance(engine, ExactMachine) and isinstance(engine.rule, Lbfgs):
+        with gradients_on(workers, shards, dataset) as evaluator, _kept(run, lambda: training):
+            engine.fit(dataset, training, plan, evaluator=evaluator, **told)
+        return evaluator.traffic
+    apart = ShardLearner(engine, plan.average, len(dataset.starts) - 1)
+    mixing = MIXINGS[run.model.mixing]
+    with (
+        in_shards(apart, workers, shards, mixing, dataset) as one_pass,
+        _kept(run, lambda: one_pass.before),
+    ):
+        one_pass.keeps = run.checkpoint is not None
+        train_passes(one_pass, dataset, training, plan, **told)
+    return one_pass.traffic
+
+
+@contextmanager
+def _kept(run: Run, last: Callable[[], Training | None]) -> Iterator[None]:
+    """Save the last complete epoch if workers are lost."""
+    try:
+        yield
+    except WorkerLost:
+        training = last()
+        if run.checkpoint is not None and training is not None and training.epoch:
+            run.model.training_ = training
+            run.checkpoint.save(run.model, run.plan, training)
+        raise
 
 
 @contextmanager
@@ -343,24 +362,6 @@ def _finite(training: Training, dataset: Dataset) -> Iterator[None]:
         raise
     if training.best is not None and not np.isfinite(training.best.v).all():
         raise BadFeature(message)
-
-
-@contextmanager
-def _kept_by(
-    checkpoint: Checkpoint | None,
-    model: SearchEstimator,
-    plan: Plan,
-    last: Callable[[], Training | None],
-) -> Iterator[None]:
-    """Save the last complete epoch if workers are lost."""
-    try:
-        yield
-    except WorkerLost:
-        training = last()
-        if checkpoint is not None and training is not None and training.epoch:
-            model.training_ = training
-            checkpoint.save(model, plan, training)
-        raise
 
 
 def _measured_margin(model: SearchEstimator, dataset: Dataset) -> float:
