@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from laso import CRF, Tagger, exact, lbfgs
 from laso.engine.exact import ExactMachine
 from laso.engine.lattice.chain_layout import MOST_MATRICES
-from laso.engine.likelihood import Objective
 from laso.engine.machine import all_of
+from laso.engine.objective import Objective, PartLikelihood, in_threads
 from laso.engine.passes import Plan, Training
 from laso.engine.quasi_newton import descend
 from laso.tasks.tagging.problem import Tagging
@@ -36,7 +36,13 @@ LATTICE = lbfgs(support="lattice", variance=2.0)
 
 def objective_of(problem, corpus, rule=LATTICE, threads=1):
     machine = ExactMachine(problem, rule)
-    return Objective(machine, corpus, empty(machine), rule, threads)
+    return Objective(machine, corpus, empty(machine), rule, in_threads(threads))
+
+
+def on_chains(objective, corpus):
+    """The likelihood of all examples as chains, if they are."""
+    part = PartLikelihood(objective.machine, corpus, all_of(corpus), objective.weights)
+    return part.on_chains
 
 
 def by_lattices(objective, corpus, theta):
@@ -45,7 +51,7 @@ def by_lattices(objective, corpus, theta):
     logs, slopes = machine.slope(corpus, all_of(corpus), table)
     n, variance = objective.examples, objective.rule.variance
     value = (theta @ theta / (2.0 * variance) - logs.sum()) / n
-    gradient = (theta / variance - slopes.reshape(-1)[objective.chosen]) / n
+    gradient = (theta / variance - slopes.reshape(-1)[objective.weights.chosen]) / n
     return logs, value, gradient
 
 
@@ -60,8 +66,9 @@ def test_chains_have_the_likelihood_of_their_lattices(data, found, threads):
     seed = data.draw(st.integers(0, 99))
     theta = np.random.default_rng(seed).normal(size=len(objective.start))
     logs, value, gradient = by_lattices(objective, corpus, theta)
-    if objective.on_chains is not None:
-        assert objective.on_chains(theta)[0] == pytest.approx(logs, rel=1e-9, abs=1e-12)
+    chains = on_chains(objective, corpus)
+    if chains is not None:
+        assert chains(theta)[0] == pytest.approx(logs, rel=1e-9, abs=1e-12)
     assert objective(theta)[0] == pytest.approx(value, rel=1e-9)
     assert objective(theta)[1] == pytest.approx(gradient, rel=1e-9, abs=1e-12)
 
@@ -69,19 +76,20 @@ def test_chains_have_the_likelihood_of_their_lattices(data, found, threads):
 @pytest.mark.parametrize(("order", "is_chain"), [(1, True), (2, False)])
 def test_the_form_of_the_lattice_decides(order, is_chain):
     corpus = examples_of(order)
-    assert (objective_of(Tagging, corpus).on_chains is not None) == is_chain
+    assert (on_chains(objective_of(Tagging, corpus), corpus) is not None) == is_chain
 
 
 def test_what_is_no_chain():
     rows, outputs = [[0, 1, 2, 1]], [[0, -2, 1, 0]]
-    assert objective_of(Segments, corpus_of(rows, outputs, [0])).on_chains is None
-    by_loss = lbfgs(support="lattice", by_loss=True)
-    assert objective_of(Tagging, examples_of(), by_loss).on_chains is None
+    segments = corpus_of(rows, outputs, [0])
+    assert on_chains(objective_of(Segments, segments), segments) is None
+    by_loss, corpus = lbfgs(support="lattice", by_loss=True), examples_of()
+    assert on_chains(objective_of(Tagging, corpus, by_loss), corpus) is None
     # label[-1]|w[0] has a transition matrix for each word: too many of them.
     many = list(range(MOST_MATRICES + 20))
     outputs = [[word % N_LABELS for word in many]]
-    spec = tagging_spec(1, longest=len(many))
-    assert objective_of(Tagging, corpus_of([many], outputs, spec)).on_chains is None
+    corpus = corpus_of([many], outputs, tagging_spec(1, longest=len(many)))
+    assert on_chains(objective_of(Tagging, corpus), corpus) is None
 
 
 @pytest.mark.parametrize("scale", [30.0, 1e3, 1e5])
@@ -89,8 +97,9 @@ def test_scores_beyond_the_range_of_floats_take_the_general_recursion(scale):
     corpus = examples_of()
     objective = objective_of(Tagging, corpus)
     theta = scale * np.random.default_rng(0).normal(size=len(objective.start))
-    assert objective.on_chains is not None
-    lost = np.isnan(objective.on_chains(theta)[0])
+    chains = on_chains(objective, corpus)
+    assert chains is not None
+    lost = np.isnan(chains(theta)[0])
     assert lost.any() == (scale > 100.0)
     _, value, gradient = by_lattices(objective, corpus, theta)
     assert objective(theta)[0] == pytest.approx(value, rel=1e-9)
@@ -110,11 +119,11 @@ def test_the_support_of_transitions_is_their_own(found, data):
         if path.good
     }
     both = objective_of(problem, corpus, lbfgs(support="pairs", transitions="lattice"))
-    names = {row: key for key, row in rows_by_key(both.table).items()}
-    chosen = {(names[k // N_LABELS], k % N_LABELS) for k in both.chosen.tolist()}
+    names = {row: key for key, row in rows_by_key(both.weights.table).items()}
+    chosen = {(names[k // N_LABELS], k % N_LABELS) for k in both.weights.chosen.tolist()}
     whole = objective_of(problem, corpus)
-    names = {row: key for key, row in rows_by_key(whole.table).items()}
-    possible = {(names[k // N_LABELS], k % N_LABELS) for k in whole.chosen.tolist()}
+    names = {row: key for key, row in rows_by_key(whole.weights.table).items()}
+    possible = {(names[k // N_LABELS], k % N_LABELS) for k in whole.weights.chosen.tolist()}
     assert seen <= chosen <= possible
 
 

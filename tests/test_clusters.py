@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,12 @@ from laso import (
     passive_aggressive,
     standard,
 )
+from laso.engine import gradients
 from laso.engine import layout as at
+from laso.engine.array_files import ArrayFile
+from laso.engine.gradients import Part
 from laso.engine.layout import Array, Dataset
+from laso.engine.objective import Slope
 from laso.engine.shards import Change, ShardLearner, Start
 from laso.errors import WorkerLost
 from laso.estimators import learning
@@ -162,7 +167,7 @@ def weights(model: SearchEstimator) -> list[Array]:
     return [np.asarray(each) for each in model.weights_]
 
 
-FEW = ("beam", "updates", "arow", "adagrad", "fit_stream", "Parser")  # Ray starts slowly
+FEW = ("beam", "updates", "arow", "adagrad", "lbfgs", "fit_stream", "Parser")  # Ray starts slowly
 
 
 def test_the_backend_changes_nothing(backend, tmp_path):
@@ -262,3 +267,50 @@ def test_a_shard_that_is_always_lost_leaves_a_checkpoint(backend, monkeypatch, t
     with threads():
         resumed = saved.resume(X, Y, epochs=3)
         assert resumed.predict(X) == tagged().predict(X)
+
+
+@dataclass(frozen=True)
+class FaultyPart(Part):
+    """Ends its process in the third evaluation, so many times."""
+
+    folder: str = ""
+    program: int = 0
+    times: int = 1
+
+    def __call__(self, theta: ArrayFile, number: int) -> Slope:
+        failures = len(list(Path(self.folder).iterdir()))
+        if number == 3 and failures < self.times:
+            Path(self.folder, f"{os.getpid()}-{failures}").touch()
+            assert os.getpid() != self.program
+            os._exit(1)
+        return super().__call__(theta, number)
+
+
+def climbing(**given: Any) -> Tagger:
+    return Tagger(shards=3, **SETTINGS["lbfgs"]).fit(X, Y, **given)
+
+
+def test_gradients_of_a_worker_that_dies(backend, monkeypatch, tmp_path):
+    if backend == "ray":
+        pytest.skip("its workers start slowly, and the code is that of the other backends")
+    wait_for_workers(backend)
+    folder = str(tmp_path)
+    monkeypatch.setattr(gradients, "Part", partial(FaultyPart, folder=folder, program=os.getpid()))
+    found = climbing()
+    assert len(list(tmp_path.iterdir())) == 1
+    with threads():
+        expected = climbing()
+    assert all(np.array_equal(a, b) for a, b in zip(weights(found), weights(expected), strict=True))
+
+
+def test_gradients_that_are_always_lost_leave_a_checkpoint(monkeypatch, tmp_path):
+    folder = tmp_path / "failures"
+    folder.mkdir()
+    part = partial(FaultyPart, folder=str(folder), program=os.getpid(), times=1000)
+    monkeypatch.setattr(gradients, "Part", part)
+    checkpoint = Checkpoint(tmp_path / "model.laso", seconds=3600)
+    with processes(), pytest.raises(WorkerLost, match="lost 3 times with its worker"):
+        climbing(checkpoint=checkpoint)
+    saved = Tagger.load(tmp_path / "model.laso")
+    assert saved.n_iter_ == 2
+    assert saved.score(X, Y) > 0.5

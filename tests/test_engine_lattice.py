@@ -24,6 +24,7 @@ from laso.engine.hashing import mix
 from laso.engine.layout import BLOCKS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS, Dataset
 from laso.engine.machine import all_of, as_names, averaged, grown_table, new_table, placed
 from laso.engine.native import compiled
+from laso.engine.objective import in_threads
 from laso.engine.passes import Plan, Training
 from laso.engine.problem import CompiledProblem
 from laso.engine.reference import Reference, exact_queue, input_of, output_of
@@ -784,7 +785,7 @@ def test_lbfgs_is_the_same_in_threads_and_from_any_start():
     plan = Plan(epochs=200)
     one = machine.fit(corpus, Training(machine.new_table(N_LABELS)), plan)
     assert one.table.v.dtype == np.float32
-    two = machine.fit(corpus, Training(machine.new_table(N_LABELS)), plan, threads=2)
+    two = machine.fit(corpus, Training(machine.new_table(N_LABELS)), plan, evaluator=in_threads(2))
     start = ExactMachine(Tagging).fit(corpus, Training(empty(machine)), Plan(epochs=1)).table
     three = machine.fit(corpus, Training(start), plan)
     for other in (two, three):

@@ -16,7 +16,7 @@ from laso.engine.chain_search import check_pairs
 from laso.engine.lattice import chain_layout as lc
 from laso.engine.lattice.chain_layout import Chain, ChainWork
 from laso.engine.layout import Array, Dataset
-from laso.engine.machine import all_of, longer, mapped
+from laso.engine.machine import longer, sizes
 from laso.engine.native import compiled
 from laso.engine.problem import CompiledProblem
 from laso.engine.space import Space, grow
@@ -64,12 +64,12 @@ class AnyProblem(CompiledProblem):
         return True
 
 
-def chain_of(machine: ExactMachine, dataset: Dataset, space: Space) -> Chain | None:
-    """Return the chains of all examples; None if a lattice is none, or costs change the scores."""
+def chain_of(machine: ExactMachine, dataset: Dataset, order: Array, space: Space) -> Chain | None:
+    """Return the chains of some examples; None if a lattice is none, or costs change the scores."""
     if machine.options.by_loss:
         return None
-    order, done = all_of(dataset), 0
-    chain = _new_chain(len(order), space.table.v.shape[1], len(dataset.items))
+    done, items = 0, int(sizes(dataset, order).sum())
+    chain = _new_chain(len(order), space.table.v.shape[1], items)
     while done < len(order):
         n, status = machine.kernels(
             "write_chains",
@@ -118,10 +118,8 @@ def _new_chain(inputs: int, labels: int, items: int) -> Chain:
 class ChainLikelihood:
     """The log-likelihood of examples that are chains, and its gradient, by variable weights."""
 
-    machine: ExactMachine
     chain: Chain
-    parts: list[Array]
-    works: list[ChainWork]
+    work: ChainWork
     observed: Array  # the features of the gold paths of examples with only one
 
     def __call__(self, theta: Array) -> tuple[Array, Array]:
@@ -129,21 +127,14 @@ class ChainLikelihood:
 
         The gradient is that of the examples whose log p is a number.
         """
-        self.works = [work._replace(weights=theta) for work in self.works]
-        logs = np.concatenate(mapped(self._part, list(range(len(self.parts)))))
-        gradient: Array = sum((work.gradient for work in self.works), self.observed)
-        return logs, gradient
-
-    def _part(self, number: int) -> Array:
-        work = self.works[number]
+        work = self.work._replace(weights=theta)
         work.gradient.fill(0.0)
-        compiled(AnyProblem, exact=True)("chain_likelihoods", self.parts[number], self.chain, work)
-        return work.logs
+        order = np.arange(len(work.logs))
+        compiled(AnyProblem, exact=True)("chain_likelihoods", order, self.chain, work)
+        return work.logs.copy(), self.observed + work.gradient
 
 
-def chain_likelihood(
-    machine: ExactMachine, chain: Chain, parts: list[Array], rows: int, chosen: Array
-) -> ChainLikelihood:
+def chain_likelihood(chain: Chain, rows: int, chosen: Array) -> ChainLikelihood:
     """Return the likelihood as a function of the weights with the flat numbers ``chosen``."""
     labels = len(chain.slots)
     firsts = np.searchsorted(chosen, labels * np.arange(rows + 1)).astype(np.int32)
@@ -154,30 +145,28 @@ def chain_likelihood(
     width = -(-labels // lc.LANES) * lc.LANES
     longest = max(1, int(np.diff(chain.starts).max(initial=1)))
     matrices = (max(1, int(chain.used[lc.MATRICES])), width, width)
-    check_pairs(width, 4 * 8 * matrices[0] * len(parts))
-    works = [
-        ChainWork(
-            weights=np.zeros(len(chosen)),
-            labels=labels_of,
-            spans=spans,
-            context_spans=context_spans,
-            scores=np.zeros(matrices),
-            factors=np.zeros(matrices),
-            transposed=np.zeros(matrices),
-            expected=np.zeros(matrices),
-            tops=np.zeros(matrices[0]),
-            states=np.zeros((longest, width)),
-            masked=np.zeros((longest, width)),
-            alphas=np.zeros((longest, width)),
-            rows=np.zeros((len(lc.ChainRow), width)),
-            scales=np.zeros(longest),
-            gradient=np.zeros(len(chosen)),
-            logs=np.zeros(len(part)),
-        )
-        for part in parts
-    ]
-    compiled(AnyProblem, exact=True)("gold_features", np.concatenate(parts), chain, works[0])
-    return ChainLikelihood(machine, chain, parts, works, works[0].gradient.copy())
+    check_pairs(width, 4 * 8 * matrices[0])
+    work = ChainWork(
+        weights=np.zeros(len(chosen)),
+        labels=labels_of,
+        spans=spans,
+        context_spans=context_spans,
+        scores=np.zeros(matrices),
+        factors=np.zeros(matrices),
+        transposed=np.zeros(matrices),
+        expected=np.zeros(matrices),
+        tops=np.zeros(matrices[0]),
+        states=np.zeros((longest, width)),
+        masked=np.zeros((longest, width)),
+        alphas=np.zeros((longest, width)),
+        rows=np.zeros((len(lc.ChainRow), width)),
+        scales=np.zeros(longest),
+        gradient=np.zeros(len(chosen)),
+        logs=np.zeros(len(chain.starts) - 1),
+    )
+    order = np.arange(len(work.logs))
+    compiled(AnyProblem, exact=True)("gold_features", order, chain, work)
+    return ChainLikelihood(chain, work, work.gradient.copy())
 
 
 def _with_long_spans_first(chain: Chain, firsts: Array) -> tuple[Chain, Array]:

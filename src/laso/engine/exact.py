@@ -24,6 +24,7 @@ from laso.engine.layout import Array, Dataset, Options, WeightTable
 from laso.engine.likelihood import Callback, Climber, Score, climb, maximise
 from laso.engine.machine import Machine, longer, mapped, new_table, parts, prepared, sizes
 from laso.engine.native import Kernels, compiled
+from laso.engine.objective import Evaluator, in_threads
 from laso.engine.options import options_for, own_key
 from laso.engine.passes import InTurn, Plan, Training, train
 from laso.engine.problem import CompiledProblem, is_factored
@@ -287,18 +288,25 @@ class ExactMachine:
         training: Training,
         plan: Plan,
         *,
-        threads: int = 1,
+        evaluator: Evaluator | None = None,
         score: Score | None = None,
         progress: Callback | None = None,
     ) -> Training:
         """Train by this machine's rule to the end of the plan (see ``passes.train``).
 
-        Only ``lbfgs()``, whose epochs are iterations, uses ``threads``.
+        Only ``lbfgs()``, whose epochs are iterations, uses ``evaluator``; None: one thread.
         """
         rule = self.rule
         if isinstance(rule, Lbfgs):
             return maximise(
-                self, rule, dataset, training, plan, threads=threads, score=score, progress=progress
+                self,
+                rule,
+                dataset,
+                training,
+                plan,
+                evaluator=evaluator or in_threads(1),
+                score=score,
+                progress=progress,
             )
         if isinstance(rule, Climb):
             return climb(self, rule, dataset, training, plan, score=score, progress=progress)

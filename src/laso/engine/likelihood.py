@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from laso.engine import layout as at
-from laso.engine.chains import chain_likelihood, chain_of
 from laso.engine.lattice import layout as la
 from laso.engine.layout import Array, Dataset, WeightTable
-from laso.engine.machine import all_of, longer, mapped
-from laso.engine.machine import parts as parts_of
+from laso.engine.machine import longer
+from laso.engine.objective import Evaluator, Objective
 from laso.engine.passes import InTurn, Plan, Training, train
 from laso.engine.quasi_newton import descend, dot
-from laso.engine.rows import SOME, dense_rows, is_sparse
-from laso.engine.space import Space, fixed_gradient
+from laso.engine.rows import SOME, measure
+from laso.engine.space import Space
 from laso.training import Progress
 from laso.updates import AdaGrad, Climb, Lbfgs
 
@@ -125,18 +124,6 @@ def _forget_average(table: WeightTable) -> None:
     table.ints[at.TICKS] = 0
 
 
-def measure(table: WeightTable) -> None:
-    """Compute the squared norm of the weights, from which ALMA continues."""
-    rows = int(table.ints[at.ROWS])
-    square = 0.0
-    for first in range(0, rows, SOME):
-        some = slice(first, min(first + SOME, rows))
-        found = dense_rows(table, np.arange(rows)[some]) if is_sparse(table) else table.v[some]
-        weights = found.astype(np.float64)
-        square += float(np.einsum("ij,ij->", weights, weights))  # vdot starts threads of BLAS
-    table.reals[at.SQUARE] = table.reals[at.SCALE] ** 2 * square
-
-
 # --------------------------------------------------------------------------- L-BFGS
 
 
@@ -147,15 +134,16 @@ def maximise(
     training: Training,
     plan: Plan,
     *,
-    threads: int = 1,
+    evaluator: Evaluator,
     score: Score | None = None,
     progress: Callback | None = None,
 ) -> Training:
     """Maximise the likelihood with its priors by L-BFGS, starting at the weights of ``training``.
 
-    An epoch is an iteration. Ctrl-C ends the run with the best weights so far.
+    An epoch is an iteration. Ctrl-C ends the run with the best weights so far. ``evaluator`` says
+    where the gradients of the parts of the examples are computed.
     """
-    objective = Objective(machine, dataset, training.table, rule, threads)
+    objective = Objective(machine, dataset, training.table, rule, evaluator)
     best, n = objective.start, len(dataset.starts) - 1
     values: list[float] = []
     training.converged = False
@@ -185,121 +173,7 @@ def maximise(
                 break
     except KeyboardInterrupt:
         training.interrupted = True
-    training.table = objective.finished(best)
+    finally:  # also if workers are lost
+        training.table = objective.finished(best)
     plan.finish(training, scored=score is not None)
     return training
-
-
-class Objective:
-    """The negative log-likelihood with its Gaussian prior, per example, by chosen weights."""
-
-    def __init__(
-        self, machine: ExactMachine, dataset: Dataset, table: WeightTable, rule: Lbfgs, threads: int
-    ) -> None:
-        order = all_of(dataset)
-        self.machine, self.dataset, self.rule = machine, dataset, rule
-        self.dtype, self.examples = table.v.dtype, max(1, len(order))
-        self.table, self.chosen = self._supported(order, table)
-        rows = int(self.table.ints[at.ROWS])
-        self.weights = self.table.v[:rows].reshape(-1)
-        self.start = self.weights[self.chosen]
-        self.parts = parts_of(order, threads)
-        self.spaces: dict[int, Space] = {}
-        self.evaluations, self.wrong = 0, 0.0
-        chain = chain_of(machine, dataset, machine.new_run(dataset, order, self.table))
-        self.on_chains = None
-        if chain is not None:
-            self.on_chains = chain_likelihood(machine, chain, self.parts, rows, self.chosen)
-
-    def _supported(self, order: Array, table: WeightTable) -> tuple[WeightTable, Array]:
-        """Return a float64 table with rows for all supported features, and the variable weights."""
-        rows = int(table.ints[at.ROWS])
-        known = table.v[:rows] * table.reals[at.SCALE]
-        work = table._replace(
-            slots=table.slots.copy(),
-            v=np.zeros(table.v.shape),
-            u=np.zeros(table.v.shape),
-            mark=np.full(len(table.v), -1, np.int64),
-            ints=table.ints.copy(),
-            reals=table.reals.copy(),
-        )
-        work.ints[at.GENERATION], work.ints[at.TICKS] = 1, 0
-        work.reals[at.SCALE], work.reals[at.SCALES], work.reals[at.SQUARE] = 1.0, 0.0, 0.0
-        space = self.machine.new_run(self.dataset, order, work)
-        chosen = np.zeros((0, table.v.shape[1]), bool)
-        for part, support in self._supports():
-            mode = la.ALL_ROWS if support == "lattice" else la.GOOD_ROWS
-            self.machine.likelihood(self.dataset, order, space, mode, part=part)
-            chosen = longer(chosen, int(space.table.ints[at.ROWS]))
-            gradient = space.gradient
-            used = int(gradient.ints[la.USED_SLOTS])
-            counts, seen = gradient.values[:used], gradient.rows[:used]
-            occurs = counts != 0.0
-            chosen[seen] |= occurs if support == "pairs" else occurs.any(axis=1, keepdims=True)
-            gradient.values.fill(0.0)
-        work = space.table
-        work.v[:rows] = known
-        # Weights from before stay variable.
-        pairs = any(support == "pairs" for _, support in self._supports())
-        chosen[:rows] |= known != 0.0 if pairs else True
-        return work, np.flatnonzero(chosen)
-
-    def _supports(self) -> list[tuple[int, str]]:
-        """Return the support of each part of the features."""
-        blocks, others = self.rule.support, self.rule.transitions or self.rule.support
-        if blocks == others:
-            return [(int(la.ALL_FEATURES), blocks)]
-        return [(int(la.IN_BLOCKS), blocks), (int(la.OUTSIDE_BLOCKS), others)]
-
-    def __call__(self, theta: Array) -> tuple[float, Array]:
-        """Return the value and the gradient at these weights."""
-        if self.on_chains is not None:
-            logs, slopes = self.on_chains(theta)
-            lost = np.flatnonzero(np.isnan(logs))  # left the range of floats
-            if len(lost):
-                logs[lost], more = self._on_lattices(theta, [lost])
-                slopes += more
-        else:
-            logs, slopes = self._on_lattices(theta, self.parts)
-        self.evaluations += 1
-        self.wrong = float(np.mean(logs < math.log(0.5))) if len(logs) else 0.0
-        variance, n = self.rule.variance, self.examples
-        value = (dot(theta, theta) / (2.0 * variance) - logs.sum()) / n
-        return float(value), (theta / variance - slopes) / n
-
-    def _on_lattices(self, theta: Array, parts: list[Array]) -> tuple[Array, Array]:
-        """Return log p(y | x) of each example of some parts, and the gradient of their sum."""
-        self.weights[self.chosen] = theta
-        self.table.ints[at.GENERATION] += 1  # so that no sum of old weights is used again
-        rows = int(self.table.ints[at.ROWS])
-        for number, part in enumerate(parts):
-            if number not in self.spaces or self.on_chains is not None:
-                space = self.machine.new_run(self.dataset, part, self.table)
-                space.gradient = fixed_gradient(space.run, rows)
-                self.spaces[number] = space
-        self.table.mark[:] = np.arange(len(self.table.mark))
-
-        def logs_of(number: int) -> Array:
-            space = self.spaces[number]
-            space.gradient.values.fill(0.0)
-            return self.machine.likelihood(self.dataset, parts[number], space, la.FIXED_ROWS)
-
-        numbers = list(range(len(parts)))
-        logs = np.concatenate(mapped(logs_of, numbers))
-        slopes = np.sum([self.spaces[number].gradient.values for number in numbers], axis=0)
-        return logs, slopes.reshape(-1)[self.chosen]
-
-    def finished(self, theta: Array) -> WeightTable:
-        """Return a table with these weights, to score or to continue training with."""
-        self.weights[self.chosen] = theta
-        table = self.table
-        made = table._replace(
-            slots=table.slots.copy(),
-            v=table.v.astype(self.dtype),
-            u=np.zeros(table.v.shape, self.dtype),
-            mark=np.full(len(table.v), -1, np.int64),
-            ints=table.ints.copy(),
-            reals=table.reals.copy(),
-        )
-        measure(made)
-        return made

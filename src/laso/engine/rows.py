@@ -202,3 +202,15 @@ def grown_entries(table: WeightTable, moves: int) -> WeightTable:
         new[: min(used, len(old))] = old[:used]
         grown[name] = new
     return table._replace(**grown)
+
+
+def measure(table: WeightTable) -> None:
+    """Compute the squared norm of the weights, from which ALMA continues."""
+    rows = int(table.ints[at.ROWS])
+    square = 0.0
+    for first in range(0, rows, SOME):
+        some = slice(first, min(first + SOME, rows))
+        found = dense_rows(table, np.arange(rows)[some]) if is_sparse(table) else table.v[some]
+        weights = found.astype(np.float64)
+        square += float(np.einsum("ij,ij->", weights, weights))  # vdot starts threads of BLAS
+    table.reals[at.SQUARE] = table.reals[at.SCALE] ** 2 * square

@@ -32,8 +32,8 @@ from laso.engine import layout as at
 from laso.engine.bloom import without_filter
 from laso.engine.exact import ExactMachine
 from laso.engine.layout import Array, Dataset, WeightTable
-from laso.engine.likelihood import Climber, measure
-from laso.engine.machine import Machine, grown_table, insert, longer, used_slots, with_precisions
+from laso.engine.likelihood import Climber
+from laso.engine.machine import Machine, grown_table, insert, longer, with_precisions
 from laso.engine.passes import InTurn, Learner, Training
 from laso.engine.rows import (
     MATRICES,
@@ -52,6 +52,7 @@ FIRST_MIXES = 4  # in the first epoch, when most is learned; half as many in eac
 SHARDS_A_MIX = 4  # many shards are mixed more often: once in an epoch for so many of them
 MOST_MIXES = 16
 FEWEST = 8  # examples that a shard learns between mixing
+BLOCK = 1 << 17  # weights that are compared at a time
 
 
 class Start(NamedTuple):
@@ -101,6 +102,7 @@ class ShardLearner:
     def __call__(self, dataset: Dataset, order: Array, start: Start) -> Change:
         """Return what learning from these examples in turn changes in the weights."""
         training = Training(_table(start), squares=start.squares, clock=start.clock)
+        slots = training.table.slots
         learner: Learner = self.engine
         settle: Callable[[], None] = lambda: None  # noqa: E731
         if isinstance(self.engine, ExactMachine) and isinstance(self.engine.rule, Climb):
@@ -111,7 +113,13 @@ class ShardLearner:
         for _, wrong in InTurn(learner)(dataset, order, training):  # noqa: B007
             pass
         settle()
-        return _change(start, training, wrong, self.penalty(training.table))
+        # Rows get other numbers only in a new hash table.
+        keys, numbers = _alignment(start, training.table, moved=training.table.slots is not slots)
+        penalty = self.penalty(training.table)
+        return _change(start, training, keys, numbers)._replace(
+            objective=None if training.objective is None else training.objective + penalty,
+            wrong=wrong,
+        )
 
     def penalty(self, table: WeightTable) -> float:
         """Return the prior's part of the objective, per example."""
@@ -141,13 +149,13 @@ def in_rounds(order: Array, shards: int, epoch: int) -> list[list[Array]]:
     return [some for some in rounds if some]
 
 
-def start_of(training: Training) -> Start:
-    """Return the weights of a training, for the shards to start with."""
+def start_of(training: Training, keys: Array) -> Start:
+    """Return the weights of a training with these keys, for the shards to start with."""
     table = training.table
     rows = int(table.ints[at.ROWS])
     used = int(table.ints[at.USED]) if is_sparse(table) else rows
     return Start(
-        keys_by_row(table),
+        keys,
         table.slots,
         table.v[:used],
         table.heads[: max(rows, 1)],
@@ -159,11 +167,11 @@ def start_of(training: Training) -> Start:
     )
 
 
-def keys_by_row(table: WeightTable) -> Array:
-    """Return the feature key of each row."""
-    keys = np.zeros(int(table.ints[at.ROWS]), np.int64)
-    used = used_slots(table)
-    keys[used[:, at.SLOT_ROW] - 1] = used[:, at.SLOT_KEY]
+def keys_by_row(table: WeightTable, first: int = 0) -> Array:
+    """Return the feature key of each row, from one on."""
+    keys = np.zeros(int(table.ints[at.ROWS]) - first, np.int64)
+    used = table.slots[table.slots[:, at.SLOT_ROW] > first]
+    keys[used[:, at.SLOT_ROW] - 1 - first] = used[:, at.SLOT_KEY]
     return keys
 
 
@@ -176,6 +184,13 @@ def by_updates(updates: Array) -> Array:
     """Mix each shard in proportion to its number of updates."""
     total = updates.sum()
     return updates / total if total else uniform(updates)
+
+
+class Mixed(NamedTuple):
+    """What a mixture has changed."""
+
+    changed: Array  # the places row * labels + label
+    keys: Array  # of new rows
 
 
 class Mixing(NamedTuple):
@@ -196,8 +211,11 @@ DEFAULT = MIXINGS["changed"]
 @np.errstate(over="ignore", invalid="ignore")  # the estimator looks for weights that overflow
 def mix(
     training: Training, changes: Sequence[Change], learner: ShardLearner, mixing: Mixing = DEFAULT
-) -> Array:
-    """Add the changes of all shards to the weights of a training; return the changed places."""
+) -> Mixed:
+    """Add the changes of all shards to the weights of a training.
+
+    The squared norm of the weights must be right before; see ``likelihood.measure``.
+    """
     old, rows = training.table.reals.copy(), int(training.table.ints[at.ROWS])
     generation = int(training.table.ints[at.GENERATION])
     updates = np.array([int(change.ints[at.GENERATION]) - generation for change in changes])
@@ -215,38 +233,48 @@ def mix(
     places = [_places(rows, keys, change) for change in changes]
     weights = _Sparse(table, places) if is_sparse(table) else _Dense(table)
     found = [weights.find(place) for place in places]
-    counts = _counts(found, len(weights.v)) if mixing.by_weight else None
+    counts = _counts(found, len(weights.v))
+    changed = np.flatnonzero(counts != 0)
+    before = _square(weights.v[changed])
     for where, change, share in zip(found, changes, mu, strict=True):
-        own = share if counts is None else 1.0 / counts[where]
+        own = 1.0 / counts[where] if mixing.by_weight else share
         part = own * float(change.reals[at.SCALE] / mixed[at.SCALE])
         sums = float(change.reals[at.SCALES]) * change.v - change.u
-        if counts is not None:
+        if mixing.by_weight:
             sums *= len(changes) * own
         step = part * change.v
         weights.v[where] += step
         weights.u[where] += scales * step - sums
         if len(change.precisions):
             weights.precisions[where] += change.precisions
+    square = old[at.SQUARE] / old[at.SCALE] ** 2 + (_square(weights.v[changed]) - before)
+    table.reals[at.SQUARE] = mixed[at.SCALE] ** 2 * max(0.0, square)
     training.table = weights.table()
-    measure(training.table)
     _mix_steps(training, changes, places, mu)
     if changes[0].objective is not None:
         parts = math.fsum(change.objective or 0.0 for change in changes)
         training.objective = parts - learner.penalty(training.table)
-    return weights.changed(places)
+    return Mixed(weights.places(changed), keys)
+
+
+def _square(weights: Array) -> float:
+    """Return the sum of the squares of some weights."""
+    return float(np.einsum("i,i->", weights, weights, dtype=np.float64))
 
 
 def _places(rows: int, keys: Array, change: Change) -> Array:
     """Return where the changed weights of a shard belong in the mixture."""
-    row, label = np.divmod(change.where.astype(np.int64), change.n_labels)
-    new = row >= rows
-    row[new] = rows + np.searchsorted(keys, change.keys)[row[new] - rows]
-    return np.asarray(row * change.n_labels + label)
+    places = change.where.astype(np.int64)
+    new = int(np.searchsorted(places, rows * change.n_labels))
+    row, label = np.divmod(places[new:], change.n_labels)
+    row = rows + np.searchsorted(keys, change.keys)[row - rows]
+    places[new:] = row * change.n_labels + label
+    return places
 
 
 def _counts(places: Sequence[Array], length: int) -> Array:
     """Return the number of shards that have changed each weight."""
-    counts = np.zeros(length, np.int32)
+    counts = np.zeros(length, np.min_scalar_type(len(places)))
     for each in places:
         counts[each] += 1
     return counts
@@ -263,11 +291,11 @@ class _Dense:
     def find(self, places: Array) -> Array:
         return places
 
+    def places(self, found: Array) -> Array:
+        return found
+
     def table(self) -> WeightTable:
         return self._table
-
-    def changed(self, places: Sequence[Array]) -> Array:
-        return np.flatnonzero(_counts(places, len(self.v)))
 
 
 class _Sparse:
@@ -284,8 +312,8 @@ class _Sparse:
     def find(self, places: Array) -> Array:
         return np.searchsorted(self._places, places)
 
-    def changed(self, places: Sequence[Array]) -> Array:
-        return np.unique(np.concatenate(places))
+    def places(self, found: Array) -> Array:
+        return np.asarray(self._places[found])
 
     def table(self) -> WeightTable:
         rows, labels = np.divmod(self._places, n_labels(self._table))
@@ -335,17 +363,17 @@ def _table(start: Start) -> WeightTable:
     )
 
 
-def _change(start: Start, training: Training, wrong: int, penalty: float) -> Change:
-    """Return how the weights of a training differ from those it has started with."""
+def _change(start: Start, training: Training, keys: Array, numbers: Array) -> Change:
+    """Return how weights differ from those at the start; ``numbers`` has the places of rows."""
     table = training.table
-    keys, numbers = _alignment(start, table)
+    rows = len(start.keys) + len(keys)
     found = _sparse_changes if is_sparse(table) else _dense_changes
-    where, values = found(start, training, numbers, len(keys))
+    where, values = found(start, training, numbers, rows)
     if int(where[-1] if len(where) else 0) < 2**31:
         where = where.astype(np.int32)
     none = np.zeros(0, table.v.dtype)
     return Change(
-        keys[len(start.keys) :],
+        keys,
         where,
         values["v"],
         values["u"],
@@ -354,8 +382,8 @@ def _change(start: Start, training: Training, wrong: int, penalty: float) -> Cha
         table.ints,
         table.reals,
         training.clock,
-        None if training.objective is None else training.objective + penalty,
-        wrong,
+        None,
+        0,
         n_labels(table),
     )
 
@@ -375,32 +403,56 @@ def _dense_changes(
         before["squares"] = start.v[:0] if start.squares is None else start.squares
     if not (rows == used and np.array_equal(numbers, np.arange(rows))):
         after = {name: spread(array, numbers, rows) for name, array in after.items()}
-    changed = np.zeros((rows, table.v.shape[1]), bool)
-    for name, array in after.items():
-        known = len(before[name])
-        changed[:known] |= array[:known] != before[name]
-        changed[known:] |= array[known:] != 0
-    where = np.flatnonzero(changed)
+    pairs = [(after[name].reshape(-1), before[name].reshape(-1)) for name in after]
+    where = _differing(pairs, rows * table.v.shape[1])
     values = {}
-    for name, array in after.items():
-        values[name] = array.reshape(-1)[where]
-        known = int(np.searchsorted(where, before[name].size))
-        values[name][:known] -= before[name].reshape(-1)[where[:known]]
+    for name, (array, known) in zip(after, pairs, strict=True):
+        values[name] = array[where]
+        n = int(np.searchsorted(where, len(known)))
+        values[name][:n] -= known[where[:n]]
     return where, values
+
+
+def _differing(pairs: Sequence[tuple[Array, Array]], length: int) -> Array:
+    """Return where any array differs from the one before, which is followed by zeros."""
+    found = [np.zeros(0, np.int64)]
+    for first in range(0, length, BLOCK):  # which stays in the processor's cache
+        end = min(first + BLOCK, length)
+        changed = np.zeros(end - first, bool)
+        for array, known in pairs:
+            middle = min(max(first, len(known)), end)
+            changed[: middle - first] |= array[first:middle] != known[first:middle]
+            changed[middle - first :] |= array[middle:end] != 0
+        found.append(np.flatnonzero(changed) + first)
+    return np.concatenate(found)
+
+
+def entries(start: Start, rows: int) -> tuple[Array, dict[str, Array]]:
+    """Return the places of the entries of so many sparse rows, and their values."""
+    table = WeightTable(
+        slots=start.slots,
+        v=start.v,
+        u=start.v[:0],
+        mark=start.keys[:0],
+        ints=start.ints,
+        reals=start.reals,
+        precisions=start.precisions,
+        heads=start.heads,
+    )
+    return triples(table, np.arange(rows))
 
 
 def _sparse_changes(
     start: Start, training: Training, numbers: Array, rows: int
 ) -> tuple[Array, dict[str, Array]]:
     """Return which weights of sparse rows have changed, and the differences."""
-    old = training.table._replace(
-        v=start.v, u=start.v[:0], precisions=start.precisions, heads=start.heads
-    )
-    places, before = triples(old, np.arange(len(start.keys)))
+    places, before = entries(start, len(start.keys))
     found, after = triples(training.table, numbers)
     union = np.union1d(places, found)
     values = {}
     for name, array in after.items():
+        if not len(getattr(training.table, name)):
+            continue
         values[name] = spread(array, np.searchsorted(union, found), len(union))
         if len(before[name]):
             values[name][np.searchsorted(union, places)] -= before[name]
@@ -408,20 +460,21 @@ def _sparse_changes(
     return union[changed], {name: each[changed] for name, each in values.items()}
 
 
-def _alignment(start: Start, table: WeightTable) -> tuple[Array, Array]:
-    """Return the keys of all rows, those of the start first, and which of them each row is.
+def _alignment(start: Start, table: WeightTable, *, moved: bool) -> tuple[Array, Array]:
+    """Return the keys of new rows, and the number of each row if those of the start come first.
 
-    Learning may have left out rows of the start that were empty.
+    Learning may have moved rows, since it leaves out those that are empty.
     """
-    keys, known = keys_by_row(table), len(start.keys)
-    if len(keys) >= known and np.array_equal(keys[:known], start.keys):
-        return keys, np.arange(len(keys))
+    known = len(start.keys)
+    if not moved:
+        return keys_by_row(table, known), np.arange(int(table.ints[at.ROWS]))
+    keys = keys_by_row(table)
     order = np.argsort(start.keys, kind="stable")
     place = np.searchsorted(start.keys, keys, sorter=order)
-    numbers = order[np.minimum(place, known - 1)]
-    is_new = start.keys[numbers] != keys
+    numbers = order[np.minimum(place, known - 1)] if known else place
+    is_new = start.keys[numbers] != keys if known else np.ones(len(keys), bool)
     numbers[is_new] = known + np.arange(int(is_new.sum()))
-    return np.concatenate([start.keys, keys[is_new]]), numbers
+    return keys[is_new], numbers
 
 
 def _with_rows(table: WeightTable, keys: Array) -> WeightTable:

@@ -13,10 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from laso.engine import layout as at
 from laso.engine.array_files import ArrayFile
 from laso.engine.layout import Array
 from laso.engine.machine import insert, longer, placed
-from laso.engine.shards import Start
+from laso.engine.rows import from_triples, spread
+from laso.engine.shards import Start, entries
 from laso.files import naming
 from laso.locks import own_lock
 
@@ -74,12 +76,16 @@ def _with(start: Start, found: Difference, capacity: int) -> Start:
     """Return the weights with the changes, in arrays of their own."""
     before = len(start.keys)
     keys = np.concatenate([start.keys, found.keys])
-    entries = np.stack([keys, np.arange(1, len(keys) + 1)], axis=1)
+    numbered = np.stack([keys, np.arange(1, len(keys) + 1)], axis=1)
     if capacity == len(start.slots):
         slots = start.slots.copy()
-        insert(slots, entries[before:])
+        insert(slots, numbered[before:])
     else:
-        slots = placed(entries, capacity)
+        slots = placed(numbered, capacity)
+
+    start = start._replace(keys=keys, slots=slots, ints=found.ints, reals=found.reals)
+    if len(start.heads):
+        return _with_entries(start, found, before)
 
     def changed(array: Array | None, values: Array) -> Array:
         made = longer(start.v[:0] if array is None else array, len(keys))
@@ -87,16 +93,26 @@ def _with(start: Start, found: Difference, capacity: int) -> Start:
         return made
 
     return start._replace(
-        keys=keys,
-        slots=slots,
         v=changed(start.v, found.v),
-        ints=found.ints,
-        reals=found.reals,
         precisions=changed(start.precisions, found.precisions)
         if len(found.precisions)
         else start.precisions,
         squares=changed(start.squares, found.squares) if len(found.squares) else start.squares,
     )
+
+
+def _with_entries(start: Start, found: Difference, rows: int) -> Start:
+    """Return sparse rows with the changes, as ``mix`` makes them; so many rows are from before."""
+    places, values = entries(start, rows)
+    union = np.union1d(places, found.where)
+    made = {}
+    for name in ("v", "precisions") if len(found.precisions) else ("v",):
+        made[name] = spread(values[name], np.searchsorted(union, places), len(union))
+        made[name][np.searchsorted(union, found.where)] = getattr(found, name)
+    row, label = np.divmod(union, int(start.ints[at.LABELS]))
+    arrays = from_triples(row, label, made, len(start.keys))
+    v, heads, precisions = (arrays[name] for name in ("v", "heads", "precisions"))
+    return start._replace(v=v, heads=heads, precisions=precisions)
 
 
 class WeightLog:
@@ -137,15 +153,22 @@ class WeightLog:
         return WeightFiles(tuple(self._files), len(start.slots), start.clock), self._sizes[-1]
 
     def _difference(self, start: Start) -> Difference | None:
-        """Return what has changed; None if that is not known, or rows are sparse."""
+        """Return what has changed; None if that is not known."""
         known, where = len(self._keys), self.changed
         same = len(start.keys) >= known and np.array_equal(start.keys[:known], self._keys)
-        if where is None or not self._sizes or not same or len(start.heads):
+        if where is None or not self._sizes or not same:
             return None
-        if start.v.size < 2**31:
+        if int(where[-1] if len(where) else 0) < 2**31:
             where = where.astype(np.int32)
-        none = start.v[:0, 0]
-        precisions, squares = start.precisions, start.squares
+        none, squares = start.v[:0, 0], start.squares
+        if len(start.heads):
+            places, values = entries(start, len(start.keys))
+            chosen = np.searchsorted(places, where)
+            v, precisions = values["v"][chosen], values["precisions"]
+            precisions = precisions[chosen] if len(precisions) else none
+            new = start.keys[known:]
+            return Difference(new, where, v, precisions, none, start.ints, start.reals)
+        precisions = start.precisions
         return Difference(
             start.keys[known:],
             where,

@@ -16,10 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import laso
 from laso.engine.array_files import DatasetFiles, folder_of, in_files
 from laso.engine.layout import Array, Dataset
 from laso.engine.passes import Training
+from laso.engine.rows import measure
 from laso.engine.shards import (
     DEFAULT,
     Change,
@@ -27,6 +30,7 @@ from laso.engine.shards import (
     ShardLearner,
     Start,
     in_rounds,
+    keys_by_row,
     mix,
     start_of,
 )
@@ -104,12 +108,41 @@ class Workers:
         from joblib import delayed
 
         if self._stack is None:
-            parallel = self._generating()
-        elif self._kept is None:
-            parallel = self._kept = self._stack.enter_context(self._generating())
+            with Workers(self.n_jobs) as workers:
+                yield from workers._once(function, jobs)
+        elif self.shares_memory:
+            yield from self._in_threads(function, jobs)
         else:
-            parallel = self._kept
-        yield from parallel(delayed(function)(*job) for job in jobs)
+            parallel = self._keep(self._generating)
+            yield from parallel(delayed(function)(*job) for job in jobs)
+
+    def _in_threads(
+        self, function: Callable[..., Any], jobs: Sequence[tuple[Any, ...]]
+    ) -> Iterator[Any]:
+        """Do as joblib, which looks for results of its threads once in 10 ms only."""
+        if min(self.count, len(jobs)) <= 1:
+            for job in jobs:
+                yield function(*job)
+            return
+        from concurrent.futures import ThreadPoolExecutor
+
+        futures = [
+            self._keep(lambda: ThreadPoolExecutor(self.count)).submit(function, *job)
+            for job in jobs
+        ]
+        try:
+            for future in futures:
+                yield future.result()
+        finally:
+            for future in futures:
+                future.cancel()
+
+    def _keep(self, make: Callable[[], Any]) -> Any:
+        """Return what runs the jobs; it is made once and stays."""
+        assert self._stack is not None
+        if self._kept is None:
+            self._kept = self._stack.enter_context(make())
+        return self._kept
 
     def _generating(self) -> Any:
         """Return joblib's Parallel, which yields results as they come if the backend can."""
@@ -182,20 +215,27 @@ class Shard:
 
     def __call__(self, order: Array, start: Start | WeightFiles) -> Change:
         """Return what a round changes."""
-        if laso.__version__ != self.version:
-            raise WorkerLost(
-                f"a worker has laso {laso.__version__}, expected {self.version} as in the program"
-            )
-        try:
+        with telling(self.version, len(order)):
             data = self.data.opened() if isinstance(self.data, DatasetFiles) else self.data
             weights = start.opened() if isinstance(start, WeightFiles) else start
             # A copy, since some backends pass arrays that are for reading only.
             return self.learner(data, order.copy(), weights)
-        except MemoryError as error:
-            raise WorkerLost(
-                f"a worker has no memory left for {len(order)} examples: expected more shards, "
-                "or fewer workers at a time"
-            ) from error
+
+
+@contextmanager
+def telling(version: str, examples: int) -> Iterator[None]:
+    """Raise WorkerLost in a worker that has another version of laso or no memory."""
+    if laso.__version__ != version:
+        raise WorkerLost(
+            f"a worker has laso {laso.__version__}, expected {version} as in the program"
+        )
+    try:
+        yield
+    except MemoryError as error:
+        raise WorkerLost(
+            f"a worker has no memory left for {examples} examples: expected more shards, "
+            "or fewer workers at a time"
+        ) from error
 
 
 class InShards:
@@ -220,6 +260,7 @@ class InShards:
         self.keeps = False
         self.before: Training | None = None  # as at the beginning of this epoch, if it is kept
         self._shard: Shard | None = None
+        self._keys = np.zeros(0, np.int64)  # of the rows, in their order
 
     def __call__(
         self, dataset: Dataset, order: Array, training: Training
@@ -230,11 +271,13 @@ class InShards:
             if self.folder is not None:
                 data = in_files(dataset, self.folder)
             self._shard = Shard(self.learner, data, laso.__version__)
+            self._keys = keys_by_row(training.table)
+            measure(training.table)
         self.before = training.copied() if self.keeps else None
         self.traffic.append((0, 0))
         done = wrong = 0
         for orders in in_rounds(order, self.shards, training.epoch):
-            weights, size = self.log.written(start_of(training))
+            weights, size = self.log.written(start_of(training, self._keys))
             changes: list[Change] = []
             for change in self.workers.run(self._shard, [(each, weights) for each in orders]):
                 done += len(orders[len(changes)])
@@ -242,7 +285,9 @@ class InShards:
                 changes.append(change)
                 if len(changes) < len(orders):
                     yield done, wrong
-            self.log.changed = mix(training, changes, self.learner, self.mixing)
+            mixed = mix(training, changes, self.learner, self.mixing)
+            self.log.changed = mixed.changed
+            self._keys = np.concatenate([self._keys, mixed.keys])
             self._count(size, changes)
             yield done, wrong
 
@@ -260,14 +305,21 @@ class InShards:
 def in_shards(
     learner: ShardLearner, workers: Workers, shards: int, mixing: Mixing, dataset: Dataset
 ) -> Iterator[InShards]:
-    """Give the passes of a training in shards.
-
-    Workers of other processes read from files, which are beside those of the dataset if it has any.
-    """
+    """Give the passes of a training in shards, on workers that stay until its end."""
     with ExitStack() as stack:
         stack.enter_context(workers)
-        folder = None
-        if not workers.shares_memory:
-            beside = folder_of(dataset) or Path(tempfile.gettempdir())
-            folder = stack.enter_context(temporary_folder(beside))
+        folder = stack.enter_context(shared_folder(workers, dataset))
         yield InShards(learner, workers, shards, mixing=mixing, folder=folder)
+
+
+@contextmanager
+def shared_folder(workers: Workers, dataset: Dataset) -> Iterator[Path | None]:
+    """Give a folder for what workers of other processes read; None if they are threads.
+
+    It is beside the files of the dataset, if it has any.
+    """
+    if workers.shares_memory:
+        yield None
+        return
+    with temporary_folder(folder_of(dataset) or Path(tempfile.gettempdir())) as folder:
+        yield folder

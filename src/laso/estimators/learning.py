@@ -18,14 +18,16 @@ import numpy as np
 from laso.engine import layout as at
 from laso.engine.costs import with_costs
 from laso.engine.exact import ExactMachine
+from laso.engine.gradients import gradients_on
 from laso.engine.layout import Dataset, WeightTable
 from laso.engine.machine import Machine, all_of, new_table
+from laso.engine.objective import in_threads
 from laso.engine.passes import After, InTurn, Plan, Training
 from laso.engine.passes import train as train_passes
 from laso.engine.rows import densified, n_weights
 from laso.engine.shards import MIXINGS, ShardLearner
 from laso.engine.step_length import mean_step_length
-from laso.engine.workers import InShards, Workers, in_shards
+from laso.engine.workers import Workers, in_shards
 from laso.errors import BadFeature, SearchFailed, Unreachable, WorkerLost
 from laso.estimators.class_weights import BALANCED, class_weights
 from laso.estimators.dropout import WithDropout
@@ -286,27 +288,64 @@ def train(
     shards = shards_of(model)
     if isinstance(engine, ExactMachine):  # the parameters may have changed
         training.table = densified(training.table)
+    told: dict[str, Any] = {"score": scored, "progress": progress}
     with _finite(training, dataset):
-        if shards > 1 and not isinstance(model.update_rule(model.task_), Lbfgs):
-            apart = ShardLearner(engine, plan.average, len(dataset.starts) - 1)
-            workers, mixing = Workers(model.n_jobs), MIXINGS[model.mixing]
-            with (
-                in_shards(apart, workers, shards, mixing, dataset) as one_pass,
-                _kept_by(checkpoint, model, plan, one_pass),
-            ):
-                train_passes(one_pass, dataset, training, plan, score=scored, progress=progress)
-            model.traffic_ = one_pass.traffic
+        if shards > 1:
+            run = Run(model, engine, training, plan, checkpoint)
+            model.traffic_ = _train_in_shards(run, dataset, shards, **told)
         elif isinstance(engine, ExactMachine):
-            threads = shards if shards > 1 else model.threads_for(dataset)
-            engine.fit(dataset, training, plan, threads=threads, score=scored, progress=progress)
+            evaluator = in_threads(model.threads_for(dataset))
+            engine.fit(dataset, training, plan, evaluator=evaluator, **told)
         else:
             rate = model.dropout_rate()
             learner = WithDropout(engine, rate, model.seed or 0) if rate else engine
-            train_passes(InTurn(learner), dataset, training, plan, score=scored, progress=progress)
+            train_passes(InTurn(learner), dataset, training, plan, **told)
     assert training.best is not None
     model.weights_ = training.best = compact_table(training.best)
     report(model, training)
     return model
+
+
+class Run(NamedTuple):
+    """A training, and who takes part in it."""
+
+    model: SearchEstimator
+    engine: Machine | ExactMachine
+    training: Training
+    plan: Plan
+    checkpoint: Checkpoint | None
+
+
+def _train_in_shards(run: Run, dataset: Dataset, shards: int, **told: Any) -> list[tuple[int, int]]:
+    """Learn on joblib's workers; return the bytes that have travelled."""
+    engine, training, plan = run.engine, run.training, run.plan
+    workers = Workers(run.model.n_jobs)
+    if isinstance(engine, ExactMachine) and isinstance(engine.rule, Lbfgs):
+        with gradients_on(workers, shards, dataset) as evaluator, _kept(run, lambda: training):
+            engine.fit(dataset, training, plan, evaluator=evaluator, **told)
+        return evaluator.traffic
+    apart = ShardLearner(engine, plan.average, len(dataset.starts) - 1)
+    mixing = MIXINGS[run.model.mixing]
+    with (
+        in_shards(apart, workers, shards, mixing, dataset) as one_pass,
+        _kept(run, lambda: one_pass.before),
+    ):
+        one_pass.keeps = run.checkpoint is not None
+        train_passes(one_pass, dataset, training, plan, **told)
+    return one_pass.traffic
+
+
+@contextmanager
+def _kept(run: Run, last: Callable[[], Training | None]) -> Iterator[None]:
+    """Save the last complete epoch if workers are lost."""
+    try:
+        yield
+    except WorkerLost:
+        training = last()
+        if run.checkpoint is not None and training is not None and training.epoch:
+            run.model.training_ = training
+            run.checkpoint.save(run.model, run.plan, training)
+        raise
 
 
 @contextmanager
@@ -323,21 +362,6 @@ def _finite(training: Training, dataset: Dataset) -> Iterator[None]:
         raise
     if training.best is not None and not np.isfinite(training.best.v).all():
         raise BadFeature(message)
-
-
-@contextmanager
-def _kept_by(
-    checkpoint: Checkpoint | None, model: SearchEstimator, plan: Plan, one_pass: InShards
-) -> Iterator[None]:
-    """Save the last complete epoch if workers are lost."""
-    one_pass.keeps = checkpoint is not None
-    try:
-        yield
-    except WorkerLost:
-        if checkpoint is not None and one_pass.before is not None and one_pass.before.epoch:
-            model.training_ = one_pass.before
-            checkpoint.save(model, plan, one_pass.before)
-        raise
 
 
 def _measured_margin(model: SearchEstimator, dataset: Dataset) -> float:
