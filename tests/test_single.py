@@ -20,6 +20,7 @@ from laso.engine.layout import STEPS
 from laso.engine.machine import all_of
 from laso.engine.text import layout as lt
 from laso.errors import LasoError
+from laso.estimators.single_lists import labels_of_lists
 from laso.examples.segmentation import LINES, Segmentation
 from laso.features import inputs, marshalled
 from tests.spaces import quick
@@ -213,8 +214,22 @@ def segmentation():
     return SearchEstimator(Segmentation(), queue=exact()).fit(["".join(words) for words in Y], Y)
 
 
+def lists(sentences):
+    return [[[f"w={word}", f"pos={pos}"] for word, pos, *_ in s] for s in sentences]
+
+
+@cache
+def tagger_of_lists(**parameters):
+    return Tagger(epochs=2, dropout=0, **parameters).fit(lists(TRAIN[:30]), LABELS)
+
+
 MODELS: dict[str, Any] = {
     "crf": (crf, lambda: dicts(TEST[:12])),
+    "lists": (lambda: tagger_of_lists(queue=beam(5)), lambda: lists(TEST[:12])),
+    "lists, best-first": (
+        lambda: tagger_of_lists(queue=bounded_best_first(5)),
+        lambda: lists(TEST[:12]),
+    ),
     "greedy": (lambda: tagger(queue=1), lambda: WORDS),
     "beam": (lambda: tagger(queue=beam(5)), lambda: WORDS),
     "best-first": (lambda: tagger(queue=bounded_best_first(5)), lambda: WORDS),
@@ -240,14 +255,49 @@ def test_one_input_has_the_output_that_it_has_among_many(name, monkeypatch):
     assert list(model.predict_single(inputs_of[0])) == expected[0]
 
 
+LENGTHS = (1, 0, 7, 3, 60, 2, single.MOST_STEPS + 5, 4)
+
+
 def test_inputs_of_all_lengths_in_any_order():
-    x = dicts(TEST)[0] * 400
-    model = crf()
-    for n in (1, 0, 7, 3, 60, 2, single.MOST_STEPS + 5, 4):
+    x, model = WORDS[0] * 400, tagger(queue=1)
+    for n in LENGTHS:
         assert model.predict_single(x[:n]) == list(model.predict([x[:n], x[:1] * (n + 1)])[0])
     decoders = [decoder for _, decoder in model.prepared["singles"]]
     kept = [space.limits[STEPS] for decoder in decoders for space in decoder._free]
     assert 60 <= max(kept) <= single.MOST_STEPS
+
+
+def general_labels(model, x):
+    """The twin of what ``predict_single`` does with feature lists, or its error."""
+    try:
+        return model.decode(*model.encoded([x]))[0]
+    except LasoError as error:
+        return type(error), str(error)
+
+
+@pytest.mark.parametrize("name", ["crf", "lists", "lists, best-first"])
+def test_feature_lists_of_all_lengths_take_the_short_way(name):
+    model, inputs_of = (make() for make in MODELS[name])
+    x = inputs_of[0] * 400
+    for n in LENGTHS:
+        found = labels_of_lists(model, x[:n])
+        assert (found is not None) == (0 < n <= 100), n  # a long one has too many bytes
+        assert model.predict_single(x[:n]) == general_labels(model, x[:n])
+    longer = [[f"{i}" for i in range(n)] for n in (3, 90, 0, 1)]
+    for tokens in (longer, longer[:1], longer[1:]):
+        assert model.predict_single(tokens) == general_labels(model, tokens)
+
+
+@quick
+@given(st.lists(st.dictionaries(names, odd_values, max_size=3), max_size=3))
+@example([{"n": 3e38}, {"w": "a"}])
+def test_the_short_way_equals_the_general_code(x):
+    model = crf()
+    try:
+        found = model.predict_single(x)
+    except LasoError as error:
+        found = type(error), str(error)
+    assert found == general_labels(model, x)
 
 
 def test_values_come_and_go():

@@ -214,7 +214,7 @@ def test_a_signal_may_predict_while_its_thread_reads():
     sentences = [[{"w": word} for word in words] for words in (["a", "b"], ["c", "d", "e"])]
     model = Tagger(epochs=3).fit(sentences, [["A", "B"], ["C", "D", "E"]])
     wanted = [model.predict_single(sentence) for sentence in sentences]
-    plain = marshalled._Space.read
+    plain = marshalled.ListReader.read
     deep: list[int] = []
 
     def read(self: Any, data: bytes, kinds: int) -> Any:
@@ -225,7 +225,7 @@ def test_a_signal_may_predict_while_its_thread_reads():
             assert self not in marshalled._free
         return plain(self, data, kinds)
 
-    with mock.patch.object(marshalled._Space, "read", read):
+    with mock.patch.object(marshalled.ListReader, "read", read):
         assert model.predict_single(sentences[0]) == wanted[0]
     assert deep
 

@@ -81,6 +81,65 @@ class SingleDecoder:
         return found
 
 
+class KeptDecoder:
+    """Decodes one input at a time, whose arrays stay where they are; one thread may use it.
+
+    The limits of an input must follow from the number of its items and from the constants.
+
+    Parameters
+    ----------
+    machine : Machine or ExactMachine
+        What would decode many inputs.
+    table : WeightTable
+        The weights.
+    dataset : Dataset
+        The arrays: ``items`` and ``pool`` have room for the largest input.
+    """
+
+    def __init__(
+        self, machine: Machine | ExactMachine, table: WeightTable, dataset: Dataset
+    ) -> None:
+        self.machine, self.dataset = machine, dataset
+        self.table = densified(table) if isinstance(machine, ExactMachine) else table
+        self._space: _Space | None = None
+        self._call: Prepared | None = None
+        self._spec: Array | None = None
+        self._most = 0  # items for which there is room
+        self._is_usable = True
+
+    def labels(self, n: int, pool: int, spec: Array) -> list[int] | None:
+        """Return the label of each step for n items and their pool; None: other code must."""
+        if n > MOST_STEPS or not self._is_usable:
+            return None
+        if n > self._most or spec is not self._spec:
+            self._make_space(n, spec)
+        while (space := self._space) is not None and (call := self._call) is not None:
+            call.resize(ITEMS, n)
+            call.resize(POOL, pool)
+            space.starts[1] = n
+            if space.has_found(call):
+                found: list[int] = space.paths.steps[: space.paths.ends[0], at.STEP_LABEL].tolist()
+                return found
+            if not space.is_too_small:
+                return None
+            self._make_space(n, spec)
+        return None
+
+    def _make_space(self, n: int, spec: Array) -> None:
+        """Make a space for n items or more, if it is small enough to be kept."""
+        own, before = self.dataset, self._space
+        most = max(self._most, min(len(own.items), 2 * n + 32, MOST_STEPS))
+        self._space, self._spec, self._most = None, spec, 0
+        starts = np.array([0, most], np.int64)
+        own = own._replace(items=own.items[:most], starts=starts, spec=spec)
+        space = _Space(self.machine, self.table, own, before)
+        self._call = call = space.call
+        if call is not None and space.is_small and not space.is_checked and space.takes(own, call):
+            self._space, self._most = space, most
+        else:
+            self._is_usable = False
+
+
 class _Space:
     """The arrays for inputs within some limits, and the prepared calls."""
 
@@ -151,20 +210,24 @@ class _Space:
     def decode(self, dataset: Dataset) -> Found | None:
         """Return steps, end and score of an input; None if the machine must find them."""
         call, paths = self.call, self.paths
-        if call is None or not self._takes(dataset, call):
-            return None
-        paths.used.fill(0)
-        _, status = call()
-        if status != at.DONE:
-            self.is_too_small = status in (at.MORE_NODES, at.MORE_EDGES) and self.room < MOST_ROOM
-            self.room *= 4
+        if call is None or not self.takes(dataset, call) or not self.has_found(call):
             return None
         return paths.steps[: paths.ends[0]].copy(), paths.ends.copy(), paths.scores.copy()
+
+    def has_found(self, call: Prepared) -> bool:
+        """Decode the input that is in place; False if there was not enough room, or a fault."""
+        self.paths.used.fill(0)
+        _, status = call()
+        if status == at.DONE:
+            return True
+        self.is_too_small = status in (at.MORE_NODES, at.MORE_EDGES) and self.room < MOST_ROOM
+        self.room *= 4
+        return False
 
     def label_probabilities(self, dataset: Dataset) -> Array | None:
         """Return the probability of each label at each item; None if the machine must find it."""
         call = self.call
-        if call is None or not self.is_chain or not self._takes(dataset, call):
+        if call is None or not self.is_chain or not self.takes(dataset, call):
             return None
         if self.summing is None:
             self.summing = self.kernels.prepared("chain_probabilities", *self.summed)
@@ -174,7 +237,7 @@ class _Space:
         _, status = self.summing()
         return self.probabilities[: self.starts[1]].copy() if status == at.DONE else None
 
-    def _takes(self, dataset: Dataset, call: Prepared) -> bool:
+    def takes(self, dataset: Dataset, call: Prepared) -> bool:
         """Put an input in the place of the one before; False if it is too large or of other form.
 
         ``is_too_small`` tells whether it is too large.

@@ -25,6 +25,7 @@ from laso.estimators import confidence, learning, nbest, parallel, serialization
 from laso.estimators.class_weights import ClassWeight
 from laso.estimators.confidence import Confidence
 from laso.estimators.publishing import Published, consistent
+from laso.estimators.single_lists import labels_of_lists
 from laso.estimators.tables import check_overflow, largest_of, with_bias
 from laso.files import naming
 from laso.model_file import file_bytes, write_file
@@ -143,7 +144,8 @@ class Predictor(Published):
     @consistent
     def predict_single(self, x: Any) -> Any:
         """Return the output of one input."""
-        return self.decode(*self.encoded([x]))[0]
+        found = labels_of_lists(self, x)
+        return self.decode(*self.encoded([x]))[0] if found is None else found
 
     def decode(self, inputs: Any, dataset: Dataset, table: WeightTable | None = None) -> list[Any]:
         """Return the outputs of encoded inputs, with other weights if a table is given."""

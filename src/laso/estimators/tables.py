@@ -100,12 +100,16 @@ def largest_of(table: WeightTable) -> float:
     return float(largest) / float(np.finfo(table.v.dtype).max)
 
 
+def may_overflow(values: Array, largest: float) -> bool:
+    """Return whether scores may overflow with these values and weights up to ``largest``."""
+    return not largest * float(np.abs(values).max(initial=0.0)) < 1.0 / MANY
+
+
 def check_overflow(inputs: Any, dataset: Dataset, largest: float) -> None:
     """Raise BadFeature if a score may overflow with weights up to ``largest`` (``largest_of``)."""
-    values = np.abs(dataset.values)
-    most = float(values.max(initial=0.0))
-    if largest * most < 1.0 / MANY:
+    if not may_overflow(dataset.values, largest):
         return
+    most = float(np.abs(dataset.values).max())
     where: Any = {}
     if isinstance(inputs, Features) and inputs.values is not None:
         feature = int(np.argmax(np.abs(inputs.values)))

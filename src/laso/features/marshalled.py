@@ -26,8 +26,9 @@ from laso.engine.text.layout import FeatureLists, Marshalled, Names
 FORMAT = 4  # the version of marshal's format
 SLICE = 200  # sentences to write at a time
 ROOM = 1 << 16  # bytes of a sentence that is read in arrays kept for the next one
+NO_ITEMS = np.zeros((0, 2), np.int32)
 
-_free: list[_Space] = []  # of calls that have ended
+_free: list[ListReader] = []  # of calls that have ended
 
 
 def read_marshalled(sentences: list[Any], kinds: int, *, named: bool) -> Features | None:
@@ -48,12 +49,13 @@ def _read(sentences: list[Any], kinds: int, *, named: bool) -> Features | None:
         if len(data) <= ROOM:
             # Out of the list: another thread, or a signal in this one, may read meanwhile.
             try:
-                space = _free.pop()
+                reader = _free.pop()
             except IndexError:
-                space = _Space()
-            found = space.read(data, kinds)
-            _free.append(space)
-            return found
+                reader = ListReader()
+            found = reader.read(data, kinds)
+            features = None if found is None else reader.features(found)
+            _free.append(reader)
+            return features
     try:
         lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
         sizes = np.fromiter(map(len, chain.from_iterable(sentences)), np.int64, int(lengths.sum()))
@@ -75,6 +77,7 @@ class _Reader:
             np.zeros(len(sizes), np.int64),
             np.empty(int(self.ends[-1]), np.int64),
             np.empty(int(self.ends[-1]), np.float32),
+            NO_ITEMS,
         )
         self.names = Names(
             np.zeros((2, len(at.SlotColumn)), np.int64),
@@ -150,8 +153,11 @@ def _is_one_of(found: Any, kinds: int) -> bool:
 # --------------------------------------------------------------------------- one sentence
 
 
-class _Space:
-    """The arrays for short sentences, and the call that reads into them, one at a time."""
+class ListReader:
+    """The arrays for short sentences, and the call that reads into them, one at a time.
+
+    ``lists`` stays where it is. A sentence replaces the one before.
+    """
 
     def __init__(self) -> None:
         data = bytearray(ROOM)
@@ -160,6 +166,7 @@ class _Space:
             np.zeros(ROOM // 2, np.int64),
             np.zeros(ROOM // 2, np.int64),
             np.zeros(ROOM // 2, np.float32),
+            np.zeros((ROOM // 2, 2), np.int32),
         )
         longs = np.zeros(2, np.int64)
         names = Names(
@@ -172,19 +179,32 @@ class _Space:
             "read_marshalled", marshalled(data, self.meta), self.lists, names
         )
 
-    def read(self, data: bytes, kinds: int) -> Features | None:
-        """Return the feature lists; None if only the general code can read them."""
+    def read_one(self, x: Any, kinds: int) -> list[int] | None:
+        """Read a sentence; return the members of ``TextMeta``, or None for the general code."""
+        try:
+            data = marshal.dumps([x], FORMAT)
+        except ValueError:  # it cannot write everything
+            return None
+        return self.read(data, kinds) if len(data) <= ROOM else None
+
+    def read(self, data: bytes, kinds: int) -> list[int] | None:
+        """Read a list of sentences; return as ``read_one`` does."""
         call = self.call
         if call is None:
             return None
         self.data[: len(data)] = data
         self.meta.fill(0)
         status, _ = call()
-        _, tokens, n, kind, others, _ = self.meta.tolist()
-        if status != lt.READ or not _is_one_of(kind, kinds):
+        found: list[int] = self.meta.tolist()
+        if status != lt.READ or not _is_one_of(found[lt.TOKEN_KINDS], kinds):
             return None
-        counts, keys, values = self.lists
-        reals = values[:n].copy() if others else None
+        return found
+
+    def features(self, found: list[int]) -> Features:
+        """Return the feature lists of the sentence that was read."""
+        tokens, n = found[lt.N_TOKENS], found[lt.N_FEATURES]
+        counts, keys, values, _ = self.lists
+        reals = values[:n].copy() if found[lt.NOT_ONE] else None
         return Features(np.array([tokens]), counts[:tokens].copy(), keys[:n].copy(), reals)
 
 

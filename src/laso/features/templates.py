@@ -30,6 +30,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from math import prod
 from typing import NoReturn
@@ -377,7 +378,7 @@ class TemplateParser:
     def match(self, pattern: str) -> str:
         """Return the text that a pattern matches after blanks, and go on behind it; else ""."""
         self._skip_blanks()
-        match = re.compile(pattern, re.ASCII | re.DOTALL).match(self.text, self.at)
+        match = _compiled(pattern).match(self.text, self.at)
         if not match:
             return ""
         self.at = match.end()
@@ -402,3 +403,9 @@ class TemplateParser:
             f"template {quoted(self.text, limit=SHOWN)}, position {self.at + 1}: found {found}, "
             f"expected {expected}"
         )
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Return a pattern of the syntax; ``re`` has a cache, too, which takes longer than matching."""
+    return re.compile(pattern, re.ASCII | re.DOTALL)

@@ -67,6 +67,13 @@ class BatchTask:
             raise BadData(f"found {quoted(X)} for X, expected a list of inputs")
         return list(X)
 
+    def list_kinds(self) -> int:
+        """Return the types of tokens whose feature lists compiled code may read; 0: of none.
+
+        They are flags of ``laso.engine.text.layout``. The outputs are then the labels of tokens.
+        """
+        return 0
+
     def take(self, inputs: Any, chosen: Sequence[int]) -> Any:
         """Return some of the inputs."""
         return [inputs[i] for i in chosen]

@@ -140,6 +140,10 @@ class Prepared:
         self._arrays[i] = value
         return True
 
+    def resize(self, i: int, n: int) -> None:
+        """Lets the i-th array have n elements, or rows, of those that it was given with."""
+        self._block[self._places[i] + 1] = n
+
     def copy_from(self, other: Prepared, n: int) -> None:
         """Takes over the first n arrays of another call, which the arguments of both begin with."""
         end = self._places[n]

@@ -13,7 +13,7 @@ from typing import Any
 from laso.engine.native import cache, calls, load, shipped
 from laso.engine.native.checks import CompileError, check_methods
 from laso.engine.native.sources import PLAIN, Variant, fingerprint
-from laso.engine.problem import CompiledProblem
+from laso.engine.problem import CompiledProblem, is_foreign
 from laso.locks import cached_property, shared_lock
 
 __all__ = ["PLAIN", "Kernels", "Variant", "compiled", "fingerprint", "on_compile", "text_kernels"]
@@ -34,7 +34,7 @@ class Kernels:
     """
 
     def __init__(self, problem: type[CompiledProblem], variant: Variant) -> None:
-        if not variant.text:
+        if not variant.text and is_foreign(problem):
             check_methods(problem)
         self.problem, self.variant = problem, variant
         self.is_native = (

@@ -24,6 +24,7 @@ class FeatureLists(NamedTuple):
     counts: Array  # int64 (tokens,): the number of features of each token
     keys: Array  # int64 (features,)
     values: Array  # float32 (features,)
+    items: Array  # int32 (tokens or 0, 2): where the features of each token begin and end
 
 
 class Names(NamedTuple):
@@ -112,6 +113,7 @@ class TextMeta(IntEnum):
     TOKEN_KINDS = 3  # of the tokens read
     NOT_ONE = 4  # the number of values other than 1
     KEEPS_NAMES = 5
+    MOST_LISTED = 6  # features of one token
 
 
 class TokenKind(IntEnum):
@@ -146,6 +148,6 @@ TOKEN, TABBED, OTHER_LINE, BLOCK_END = LineKind
     IN_SENTENCE,
     ENOUGH,
 ) = LinesMeta
-N_REFERENCES, N_TOKENS, N_FEATURES, TOKEN_KINDS, NOT_ONE, KEEPS_NAMES = TextMeta
+N_REFERENCES, N_TOKENS, N_FEATURES, TOKEN_KINDS, NOT_ONE, KEEPS_NAMES, MOST_LISTED = TextMeta
 AS_DICT, AS_LIST, AS_TUPLE, AS_STRING = TokenKind
 READ, MORE_TEXT, OTHER = ReadStatus

@@ -21,6 +21,7 @@ from laso.engine.text.layout import (
     AS_TUPLE,
     KEEPS_NAMES,
     MORE_TEXT,
+    MOST_LISTED,
     N_FEATURES,
     N_REFERENCES,
     N_TOKENS,
@@ -82,10 +83,19 @@ def read_sentence(given, lists, names, kind, at, fresh):
             status, end = OTHER, here
         if status != READ:
             return status, at
-        lists.counts[given.meta[N_TOKENS]] = given.meta[N_FEATURES] - before
-        given.meta[N_TOKENS] += 1
+        add_token(given.meta, lists, before)
         at = end if after < 0 else after
     return READ, at
+
+
+def add_token(meta, lists, before):
+    """Append a token whose features are those after the first so many."""
+    i, end = meta[N_TOKENS], meta[N_FEATURES]
+    lists.counts[i] = end - before
+    if i < lists.items.shape[0]:
+        lists.items[i, 0], lists.items[i, 1] = before, end
+        meta[MOST_LISTED] = max(meta[MOST_LISTED], end - before)
+    meta[N_TOKENS] = i + 1
 
 
 def read_dict(given, lists, names, at, fresh):

@@ -11,6 +11,7 @@ import numpy as np
 from laso.data.table import Column, Data
 from laso.engine.layout import Array, Dataset
 from laso.engine.problem import CompiledProblem
+from laso.engine.text.layout import AS_DICT, AS_LIST
 from laso.evaluation import main_score
 from laso.features.encoder import ColumnEncoder, label_numbers
 from laso.features.templates import Template, default_templates
@@ -53,6 +54,12 @@ class TaggingTask(SequenceTask):
         """Raise ValueError if a parameter is invalid."""
         known = self.constraints in (None, "BIO", "IOBES") or isinstance(self.constraints, Mapping)
         check_parameters(self, [("constraints", known, "None, 'BIO', 'IOBES' or a table")])
+
+    def list_kinds(self) -> int:
+        """Return the types of tokens with feature lists, unless labels have constraints."""
+        encoder = self.encoder_
+        plain = not encoder.names and encoder.width < 0 and encoder.constraints is None
+        return AS_DICT | AS_LIST if plain else 0
 
     def has_feature_lists(self) -> bool:
         """Return whether tokens have features of their own, and no columns."""
