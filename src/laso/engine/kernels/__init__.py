@@ -59,6 +59,7 @@ INLINED = frozenset(
         "is_sparse",
         "keep_known",
         "keep_rows",
+        "kept_place",
         "listed_label",
         "make_state",
         "n_rounds",
