@@ -145,6 +145,7 @@ STEP_GROUP, STEP_LABEL = StepColumn
 
 
 NO_FILTER: Array = np.zeros(0, np.uint8)
+NO_COPIES: Array = np.zeros((0, 0), np.float32)
 
 
 class WeightTable(NamedTuple):
@@ -163,6 +164,7 @@ class WeightTable(NamedTuple):
     precisions: Array  # like u: the sums of squared entries of Delta, for arow(); else no rows
     heads: Array  # int32 (rows, HeadColumn) if rows are sparse; else no rows
     bloom: Array = NO_FILTER  # uint8: a bit for each key, or for several; no entries: no filter
+    copies: Array = NO_COPIES  # float32 (some, labels): the first rows, if sparse, as dense rows
 
 
 class SlotColumn(IntEnum):
@@ -209,6 +211,16 @@ class TableReal(IntEnum):
 SLOT_KEY, SLOT_ROW = SlotColumn
 ENTRY_LABEL, ENTRY_WEIGHT = EntryColumn
 HEAD_START, HEAD_LENGTH = HeadColumn
+
+
+def most_entries(labels: int) -> int:
+    """Return the largest number of entries of a sparse row; with more it has one for each label.
+
+    From there on it takes less time to add all weights in their order than to look up each label.
+    """
+    return (labels + 5) // 6
+
+
 ROWS, GENERATION, TICKS, BITS, LABELS, USED = TableInt
 SAVED_INTS = 4  # counters that model files have
 SCALE, SCALES, SQUARE, MARGIN = TableReal

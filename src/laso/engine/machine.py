@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from laso.engine import layout as at
-from laso.engine.bloom import filtered, without_filter
+from laso.engine.bloom import filtered, for_decoding, without_filter
 from laso.engine.checks import check_inputs, is_needed
 from laso.engine.layout import Array, Dataset, Options, Out, Run, WeightTable
 from laso.engine.native import Kernels, compiled
@@ -450,7 +450,7 @@ class Machine:
         self, dataset: Dataset, order: Array, table: WeightTable
     ) -> tuple[Array, Array, Array]:
         run, items = self.new_run(dataset, order, table), int(sizes(dataset, order).sum())
-        table = filtered(table, items)
+        table = for_decoding(table, items)
         steps = np.zeros((items + 16, len(at.StepColumn)), np.int32)
         ends = np.zeros(len(order), np.int64)
         scores = np.zeros(len(order))

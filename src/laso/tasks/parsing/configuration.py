@@ -210,7 +210,7 @@ def part_fingerprint(x, state, group):
     for i in range(0, n - 1, 2):
         first = atom_value(x, state, at + ATOM * i)
         second = atom_value(x, state, at + ATOM * (i + 1))
-        key = mix(key, (first << 32) ^ (second & 0xFFFFFFFF))
+        key = mix(key, (int(first) << 32) ^ (int(second) & 0xFFFFFFFF))
     if n % 2:
         key = mix(key, atom_value(x, state, at + ATOM * (n - 1)))
     return key

@@ -15,7 +15,7 @@ from laso.features.templates import Atom, Template
 from laso.tasks.parsing import configuration as c
 from laso.tasks.parsing.operators import HEADS, LABELS, LAST_CHILD, PARTS, UNKNOWN
 from laso.tasks.parsing.templates import atom_program, divided, is_input
-from laso.tasks.parsing.trees import Tree, unmarked
+from laso.tasks.parsing.trees import LIFTED, Tree, unmarked
 
 ARCS = ("left", "right", "root")
 KINDS = ("shift", *ARCS, "reduce")
@@ -29,11 +29,15 @@ class ParsingEncoder(ColumnEncoder):
     single_root: bool = True
     static: bool = False
     arc_labels: dict[str, int] = field(default_factory=dict)
+    operators: list[tuple[str, str]] = field(default_factory=list)
+    marked: frozenset[str] = frozenset()  # the labels of lifted arcs
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        names = sorted({label.partition(" ")[2] for label in self.labels} - {""})
+        self.operators = [(kind, arc) for kind, _, arc in (x.partition(" ") for x in self.labels)]
+        names = sorted({arc for _, arc in self.operators} - {""})
         self.arc_labels = {name: i for i, name in enumerate(names)}
+        self.marked = frozenset(name for name in names if LIFTED in name)
 
     def _is_input(self, atom: Atom) -> bool:
         return is_input(atom)
@@ -88,8 +92,7 @@ class ParsingEncoder(ColumnEncoder):
 
     def _make_spec(self) -> Array:
         operators: list[int] = []
-        for label in self.labels:
-            kind, _, arc = label.partition(" ")
+        for kind, arc in self.operators:
             operators += [KINDS.index(kind), self.arc_labels.get(arc, UNKNOWN)]
         parts = divided(self.templates)
         head = [0] * c.HEAD
