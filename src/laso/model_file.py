@@ -402,7 +402,7 @@ def _unpack_sparse(
             raise BadModel("its rows and their scales are not equally many")
         values *= tensors["scales"][rows].astype(dtype)
     check_finite(values)
-    made = from_triples(rows, columns, {"v": values}, len(keys))
+    made = from_triples(rows, columns, {"v": values}, len(keys), labels)
     return compact_table(make_sparse_table(keys, made, labels, bits, check=check_collisions))
 
 

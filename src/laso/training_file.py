@@ -104,5 +104,6 @@ def _sparse(
     for name, (_, _, values) in found.items():
         matrices[name] = np.zeros(len(entries), values.dtype)
         matrices[name][np.searchsorted(entries, places[name])] = values
-    made = from_triples(entries // n_labels, entries % n_labels, matrices, len(keys))
+    rows, labels = np.divmod(entries, n_labels)
+    made = from_triples(rows, labels, matrices, len(keys), n_labels)
     return make_sparse_table(keys, made, n_labels, 0, training=True, check=check_collisions)

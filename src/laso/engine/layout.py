@@ -145,6 +145,7 @@ STEP_GROUP, STEP_LABEL = StepColumn
 
 
 NO_FILTER: Array = np.zeros(0, np.uint8)
+NO_COPIES: Array = np.zeros((0, 0), np.float32)
 
 
 class WeightTable(NamedTuple):
@@ -163,6 +164,7 @@ class WeightTable(NamedTuple):
     precisions: Array  # like u: the sums of squared entries of Delta, for arow(); else no rows
     heads: Array  # int32 (rows, HeadColumn) if rows are sparse; else no rows
     bloom: Array = NO_FILTER  # uint8: a bit for each key, or for several; no entries: no filter
+    copies: Array = NO_COPIES  # float32 (some, labels): the first rows, if sparse, as dense rows
 
 
 class SlotColumn(IntEnum):
@@ -209,6 +211,16 @@ class TableReal(IntEnum):
 SLOT_KEY, SLOT_ROW = SlotColumn
 ENTRY_LABEL, ENTRY_WEIGHT = EntryColumn
 HEAD_START, HEAD_LENGTH = HeadColumn
+
+
+def most_entries(labels: int) -> int:
+    """Return the largest number of entries of a sparse row; with more it has one for each label.
+
+    From there on it takes less time to add all weights in their order than to look up each label.
+    """
+    return (labels + 5) // 6
+
+
 ROWS, GENERATION, TICKS, BITS, LABELS, USED = TableInt
 SAVED_INTS = 4  # counters that model files have
 SCALE, SCALES, SQUARE, MARGIN = TableReal
@@ -232,11 +244,12 @@ class Run(NamedTuple):
     kept_keys: Array  # int64, beside out: the features of the last step that are in no block
     kept_rows: Array  # int64, beside out: their weight rows
     sums: Array  # like the weights (labels,): the scores of a group
-    block_sums: Array  # like the weights (blocks + factors + 1, labels); factors have spare rows
+    block_sums: Array  # like the weights (blocks + factors + 1 + kept sums, labels)
     block_maxima: Array  # float64, beside block_sums: the highest sum of a label
     block_versions: Array  # int64 (blocks,): the version of the weights that the sums are for
     block_owners: Array  # int64 (blocks,): the factor of an update that used the block last
     factor_rows: Array  # int64 (factors + 1, FactorColumn); the last row is the group's own
+    kept_sums: Array  # int64 (KEPT_SUMS * (factors + 1), KeptColumn): fingerprints of kept sums
     block_stack: Array  # int64 (blocks + 1, StackColumn): from a block down to its sub-blocks
     meta: Array  # int64 (RunMeta,)
     delta: Array  # int64 (entries, DeltaColumn): the entries of Delta
@@ -291,6 +304,13 @@ class FactorColumn(IntEnum):
 
     SUMMED_IN = 0  # the expansion in which they were computed
     SUMS_ROW = 1  # their row in block_sums; -1: the factor has no features
+
+
+class KeptColumn(IntEnum):
+    """The sums of a factor that are kept after all other rows of block_sums."""
+
+    FINGERPRINT = 0
+    WEIGHTS_OF = 1  # the version of the weights
 
 
 class StackColumn(IntEnum):
@@ -357,6 +377,7 @@ class RunMeta(IntEnum):
     KEPT_KEYS = 21  # the number of kept_keys
     KEPT_ROWS = 22  # the number of kept_rows
     KEPT_VERSION = 23  # the version of the weights for which rows are kept
+    WEIGHTS = 24  # like VERSION, but the same for the next input; kept sums of others are stale
 
 
 PARENT, GROUP, LABEL, GOOD, DEPTH, KEY, GOAL, ORDER, PATHS = NodeColumn
@@ -366,6 +387,8 @@ FIRST = len(AgendaColumn)
 OPEN_ROUND, WAITING_GOALS = ExtraList
 EXTRA_LISTS = len(ExtraList)
 SUMMED_IN, SUMS_ROW = FactorColumn
+FINGERPRINT, WEIGHTS_OF = KeptColumn
+KEPT_SUMS = 1 << 10  # sums that are kept for each factor
 STACK_BLOCK, NEXT_SUB_BLOCK = StackColumn
 DELTA_ROW, DELTA_LABEL, DELTA_NEXT = DeltaColumn
 SIBLINGS, CONTENDERS = Side
@@ -396,6 +419,7 @@ TOTAL_LOSS, TOTAL_MASS = LossColumn
     KEPT_KEYS,
     KEPT_ROWS,
     KEPT_VERSION,
+    WEIGHTS,
 ) = RunMeta
 LAST_FEATURES, NO_FEATURES = -1, -2  # values of STACK_TOP when the stack is empty
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from laso.engine import layout as at
-from laso.engine.bloom import filtered, without_filter
+from laso.engine.bloom import filtered, for_decoding, without_filter
 from laso.engine.checks import check_inputs, is_needed
 from laso.engine.layout import Array, Dataset, Options, Out, Run, WeightTable
 from laso.engine.native import Kernels, compiled
-from laso.engine.problem import CompiledProblem, is_factored
+from laso.engine.problem import CompiledProblem, has_fingerprints, is_factored
 from laso.engine.room import check_room
 from laso.engine.rows import (
     SOME,
@@ -265,7 +265,7 @@ def all_of(dataset: Dataset) -> Array:
 
 
 def new_run(
-    most: Array, table: WeightTable, *, width: int, factored: bool, what: str = "an input"
+    most: Array, table: WeightTable, problem: type[CompiledProblem], *, width: int, what: str
 ) -> Run:
     """Return working space for inputs within the limits ``most``; ``what`` names the largest."""
     rounds = int(most[at.STEPS]) + 1
@@ -273,7 +273,8 @@ def new_run(
     check_nodes(nodes, int(most[at.STATE_SIZE]), what)
     features, scratch = most[at.MAX_FEATURES] + at.SLACK, 2 * (rounds + width) + 64
     blocks, labels, dtype = most[at.BLOCKS], n_labels(table), table.v.dtype
-    factors = most[at.FACTORS] + 1 if factored else 0
+    factors = most[at.FACTORS] + 1 if is_factored(problem) else 0
+    kept = at.KEPT_SUMS * factors if has_fingerprints(problem) else 0
     run = Run(
         states=np.zeros((nodes, most[at.STATE_SIZE]), np.int32),
         ints=np.zeros((nodes, len(at.NodeColumn)), np.int64),
@@ -285,11 +286,12 @@ def new_run(
         kept_keys=np.zeros(features, np.int64),
         kept_rows=np.zeros(features, np.int64),
         sums=np.zeros(labels, dtype),
-        block_sums=np.zeros((blocks + factors, labels), dtype),
-        block_maxima=np.zeros(blocks + factors),
+        block_sums=np.zeros((blocks + factors + kept, labels), dtype),
+        block_maxima=np.zeros(blocks + factors + kept),
         block_versions=np.zeros(blocks, np.int64),
         block_owners=np.zeros(blocks, np.int64),
         factor_rows=np.zeros((factors, len(at.FactorColumn)), np.int64),
+        kept_sums=np.zeros((kept, len(at.KeptColumn)), np.int64),
         block_stack=np.zeros((blocks + 1, len(at.StackColumn)), np.int64),
         meta=np.zeros(len(at.RunMeta), np.int64),
         delta=np.zeros((1 << 10, len(at.DeltaColumn)), np.int64),
@@ -405,8 +407,8 @@ class Machine:
         self.check(dataset, order, table, learning=False)
         most = self.largest(dataset, order)
         longest = order[np.argmax(sizes(dataset, order))] if len(order) else 0
-        width, factored = self.options.width, is_factored(self.problem)
-        return new_run(most, table, width=width, factored=factored, what=f"input {longest}")
+        width = self.options.width
+        return new_run(most, table, self.problem, width=width, what=f"input {longest}")
 
     def learn(
         self, dataset: Dataset, order: Array, table: WeightTable, run: Run
@@ -448,7 +450,7 @@ class Machine:
         self, dataset: Dataset, order: Array, table: WeightTable
     ) -> tuple[Array, Array, Array]:
         run, items = self.new_run(dataset, order, table), int(sizes(dataset, order).sum())
-        table = filtered(table, items)
+        table = for_decoding(table, items)
         steps = np.zeros((items + 16, len(at.StepColumn)), np.int32)
         ends = np.zeros(len(order), np.int64)
         scores = np.zeros(len(order))

@@ -21,6 +21,7 @@ NAMES = (
     "sub_block",
     "block_features",
     "features",
+    "fingerprint",
     "allowed",
     "apply",
     "is_goal",
@@ -46,6 +47,8 @@ class CompiledProblem:
     further groups whose features the step has too, each with a label of its own. The engine
     computes the sum of a factor once per state, and skips a group if its factors show that none of
     its steps can enter the queue. So a product of many labels costs little more than its factors.
+    Factors also divide the features of a step into parts that other states share: the engine keeps
+    the sums of those that have a ``fingerprint``.
 
     The engine calls ``is_good`` and ``key`` before ``allowed``, so they must accept steps that are
     not allowed.
@@ -141,6 +144,15 @@ class CompiledProblem:
         raise NotImplementedError
 
     @staticmethod
+    def fingerprint(x: Any, state: Any, group: int) -> int:
+        """Return a number for what ``features`` writes for a factor; -1, by default: none.
+
+        Factors of one group and of equal numbers must have the same features, in all inputs. The
+        engine then sums their weights once while these stay the same, if there is no block.
+        """
+        return -1
+
+    @staticmethod
     def allowed(x: Any, state: Any, group: int, label: int) -> bool:
         """Return whether the operator applies to the state."""
         return True
@@ -200,3 +212,8 @@ def is_narrowed(problem: type[CompiledProblem]) -> bool:
 def is_factored(problem: type[CompiledProblem]) -> bool:
     """Return whether the steps of a problem have further factors."""
     return problem.factors is not CompiledProblem.factors
+
+
+def has_fingerprints(problem: type[CompiledProblem]) -> bool:
+    """Return whether the sums of a problem's factors may be kept."""
+    return is_factored(problem) and problem.fingerprint is not CompiledProblem.fingerprint

@@ -1,7 +1,8 @@
 """The rows of weight tables: dense rows, and sparse rows where labels are many.
 
-Sparse rows take as much memory as they have weights. Learning and scoring are the same with both,
-bit for bit. The lattice has dense rows only.
+Sparse rows take as much memory as they have weights; those with weights for many labels are full,
+that is, they have an entry for each label, in their order. Learning and scoring are the same with
+all, bit for bit. The lattice has dense rows only.
 """
 
 from __future__ import annotations
@@ -62,9 +63,14 @@ def capacity(lengths: Array) -> Array:
 
 def entries_of(table: WeightTable, rows: Array) -> Array:
     """Return the indices of all entries of sparse rows, row by row."""
-    lengths = table.heads[rows, at.HEAD_LENGTH].astype(np.int64)
-    starts = table.heads[rows, at.HEAD_START] - (np.cumsum(lengths) - lengths)
-    return np.asarray(np.repeat(starts, lengths) + np.arange(int(lengths.sum())))
+    heads = table.heads[rows].astype(np.int64)
+    return entries_in(heads[:, at.HEAD_START], heads[:, at.HEAD_LENGTH])
+
+
+def entries_in(starts: Array, lengths: Array) -> Array:
+    """Return the indices from each start on, as many as each length says."""
+    shifted = starts - (np.cumsum(lengths) - lengths)
+    return np.asarray(np.repeat(shifted, lengths) + np.arange(int(lengths.sum())))
 
 
 def dense_rows(table: WeightTable, rows: Array | int, name: str = "v") -> Array:
@@ -80,6 +86,19 @@ def dense_rows(table: WeightTable, rows: Array | int, name: str = "v") -> Array:
         labels = table.v[entries, at.ENTRY_LABEL].astype(np.int64)
         made[of, labels] = matrix[entries, -1]
     return made if np.ndim(rows) else made[0]
+
+
+def with_copies(table: WeightTable) -> WeightTable:
+    """Return a table that only scores, with dense copies of its first rows as far as they are full.
+
+    Rows of tables for prediction are sorted by length. It takes a fraction of the time to add a
+    dense row.
+    """
+    if not is_sparse(table) or table.v.dtype != np.float32 or len(table.copies):
+        return table
+    full = table.heads[: int(table.ints[at.ROWS]), at.HEAD_LENGTH] == n_labels(table)
+    n = len(full) if full.all() else int(np.argmin(full))
+    return table._replace(copies=dense_rows(table, np.arange(n))) if n else table
 
 
 def densified(table: WeightTable) -> WeightTable:
@@ -130,21 +149,25 @@ def new_rows(n: int, labels: int, dtype: Any, *, sparse: bool) -> dict[str, Arra
 
 
 def from_triples(
-    rows: Array, labels: Array, matrices: dict[str, Array], n: int
+    rows: Array, labels: Array, matrices: dict[str, Array], n: int, width: int
 ) -> dict[str, Array]:
     """Return the arrays of n sparse rows, given (row, label) of their entries, sorted by row.
 
-    ``matrices`` has the values of v, and of u and precisions if there are any.
+    ``matrices`` has the values of v, and of u and precisions if there are any; ``width`` is the
+    number of labels.
     """
     lengths = np.bincount(rows, minlength=n)
-    room = capacity(lengths)
+    full = lengths > at.most_entries(width)
+    room = np.where(full, width, capacity(lengths))
     starts = np.cumsum(room) - room
     heads = np.zeros((max(n, 1), len(at.HeadColumn)), np.int32)
-    heads[:n] = np.stack([starts, lengths], axis=1)
+    heads[:n] = np.stack([starts, np.where(full, width, lengths)], axis=1)
     before = np.cumsum(lengths) - lengths
-    places = starts[rows] + np.arange(len(rows)) - before[rows]
+    own = np.where(full[rows], labels, np.arange(len(rows)) - before[rows]).astype(np.int64)
+    places = starts[rows] + own
     used, dtype = int(room.sum()), matrices["v"].dtype
     v = np.zeros((used, len(at.EntryColumn)), dtype)
+    v[entries_in(starts[full], room[full]), at.ENTRY_LABEL] = np.tile(np.arange(width), full.sum())
     v[places, at.ENTRY_LABEL] = labels
     v[places, at.ENTRY_WEIGHT] = matrices["v"]
     made: dict[str, Array] = {"v": v, "heads": heads}
@@ -185,7 +208,8 @@ def sparse_rows(table: WeightTable, rows: Array) -> dict[str, Array]:
     values = {name: getattr(table, name)[entries, -1] for name in names}
     kept = np.logical_or.reduce([value != 0 for value in values.values()])
     labels = table.v[entries[kept], at.ENTRY_LABEL]
-    return from_triples(of[kept], labels, {n: x[kept] for n, x in values.items()}, len(rows))
+    matrices = {n: x[kept] for n, x in values.items()}
+    return from_triples(of[kept], labels, matrices, len(rows), n_labels(table))
 
 
 def grown_entries(table: WeightTable, moves: int) -> WeightTable:

@@ -316,12 +316,13 @@ class _Sparse:
         return np.asarray(self._places[found])
 
     def table(self) -> WeightTable:
-        rows, labels = np.divmod(self._places, n_labels(self._table))
+        width = n_labels(self._table)
+        rows, labels = np.divmod(self._places, width)
         made = {"v": self.v, "u": self.u}
         if len(self._table.precisions):
             made["precisions"] = self.precisions
         table = self._table._replace(
-            **from_triples(rows, labels, made, int(self._table.ints[at.ROWS]))
+            **from_triples(rows, labels, made, int(self._table.ints[at.ROWS]), width)
         )
         table.ints[at.USED] = len(table.v)
         return table._replace(heads=longer(table.heads, len(table.mark)))

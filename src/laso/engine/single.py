@@ -22,7 +22,6 @@ from laso.engine.layout import Array, Dataset, Out, WeightTable
 from laso.engine.machine import Machine, all_of, check_nodes, longer, new_run
 from laso.engine.native import compiled
 from laso.engine.native.calls import Prepared
-from laso.engine.problem import is_factored
 from laso.engine.rows import densified
 from laso.engine.space import new_lattice
 
@@ -162,10 +161,7 @@ class _Space:
         if before is not None:
             self.limits, self.room = np.maximum(self.limits, before.limits), before.room
         self.bounds, self.is_too_small = self.limits.tolist(), False
-        factored = is_factored(problem)
-        self.run = new_run(
-            self.limits, table, width=options.width, factored=factored, what="input 0"
-        )
+        self.run = new_run(self.limits, table, problem, width=options.width, what="input 0")
         large = self.room * self.run.states.nbytes > MOST_BYTES
         self.is_small = self.bounds[at.STEPS] <= MOST_STEPS and not large
         self.is_chain = isinstance(machine, ExactMachine) and promises_chains(problem, dataset)

@@ -13,6 +13,7 @@ import numpy as np
 
 from laso.calibration import Reliability
 from laso.data.table import locating
+from laso.engine.bloom import for_decoding
 from laso.engine.choose import engine_for
 from laso.engine.exact import ExactMachine
 from laso.engine.layout import Dataset, WeightTable
@@ -34,6 +35,7 @@ from laso.tasks.base import Task
 from laso.training import Rule, Strategy
 
 LARGEST = "largest"  # the key of the largest weight, among what is prepared
+FASTER = "faster"  # the key of the weights with what makes decoding faster
 SINGLES = "singles"  # the key of what decodes single inputs, among what is prepared
 FEW_ITEMS = 2000  # for fewer, threads cost more than they bring
 
@@ -153,9 +155,18 @@ class Predictor(Published):
             steps, ends, _ = self.single_decoder(dataset).decode(dataset)
         else:
             engine, threads = self.engine(dataset), self.threads_for(dataset)
-            weights = self.weights_ if table is None else table
+            weights = self.weights_for(dataset) if table is None else table
             steps, ends, _ = engine.decode(dataset, all_of(dataset), weights, threads=threads)
         return self.task_.decode_all(inputs, steps, ends)
+
+    def weights_for(self, dataset: Dataset) -> WeightTable:
+        """Return the weights as the engine wants them for many inputs; these are kept."""
+        weights, made = self.prepared.get(FASTER, (None, self.weights_))
+        if weights is not self.weights_:
+            made = for_decoding(self.weights_, len(dataset.items))
+            if made is not self.weights_:
+                self.prepared[FASTER] = (self.weights_, made)
+        return made
 
     def single_decoder(self, dataset: Dataset) -> SingleDecoder:
         """Return what decodes single inputs with the present weights and parameters."""

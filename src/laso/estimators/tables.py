@@ -11,7 +11,7 @@ import numpy as np
 from laso.data.table import Features, position
 from laso.engine import layout as at
 from laso.engine.layout import Array, Dataset, WeightTable
-from laso.engine.rows import all_weights, dense_rows, from_triples, is_sparse, n_labels
+from laso.engine.rows import all_weights, dense_rows, from_triples, is_sparse, n_labels, sparse_rows
 from laso.errors import BadFeature
 from laso.model_file import keys_and_rows, make_sparse_table, make_table
 
@@ -32,7 +32,9 @@ def _relabelled(table: WeightTable, places: Sequence[int], n: int) -> WeightTabl
     new = np.asarray(places, v.dtype)
     v[:, at.ENTRY_LABEL] = new[v[:, at.ENTRY_LABEL].astype(np.int64)]
     ints[at.LABELS] = n
-    return table._replace(v=v, ints=ints)
+    made = sparse_rows(table._replace(v=v, ints=ints), np.arange(len(table.heads)))
+    ints[at.USED] = len(made["v"])
+    return table._replace(**made, ints=ints)
 
 
 def _made(keys: Array, v: Array, like: WeightTable) -> WeightTable:
@@ -41,7 +43,7 @@ def _made(keys: Array, v: Array, like: WeightTable) -> WeightTable:
     if not is_sparse(like):
         return make_table(keys, v, bits=bits)
     rows, labels = np.nonzero(v)
-    made = from_triples(rows, labels, {"v": v[rows, labels]}, len(keys))
+    made = from_triples(rows, labels, {"v": v[rows, labels]}, len(keys), v.shape[1])
     return make_sparse_table(keys, made, v.shape[1], bits)
 
 

@@ -23,11 +23,13 @@ ENTRY_POINTS = ("learn_many", "decode_many", "largest")
 
 INLINED = frozenset(
     {
+        "add_copy",
         "add_entry",
         "add_entry_to_row",
         "add_factors",
         "add_factors_of_listed",
         "add_features",
+        "add_full_row",
         "add_known_rows",
         "add_rows",
         "add_sparse_rows",
@@ -59,6 +61,7 @@ INLINED = frozenset(
         "is_sparse",
         "keep_known",
         "keep_rows",
+        "kept_place",
         "listed_label",
         "make_state",
         "n_rounds",

@@ -28,6 +28,7 @@ from laso.engine.layout import (
     STEP_GROUP,
     STEP_LABEL,
     TICKS,
+    WEIGHTS,
     G,
     Input,
 )
@@ -51,11 +52,17 @@ def largest(dataset, order, most, one):
             most[j] = max(most[j], one[j])
 
 
+def forget_kept(run):
+    """Let nothing that was kept be used: since the last call rows and weights may have changed."""
+    run.meta[KEPT_VERSION] = -1
+    run.meta[WEIGHTS] += 1
+
+
 def learn_many(dataset, order, table, run, options):
     """Learn from examples in turn; return how many are done, the number of errors, the status."""
     wrong = 0
     run.meta[FAULT] = DONE
-    run.meta[KEPT_VERSION] = -1  # rows may have moved since the last call
+    forget_kept(run)
     for n in range(order.shape[0]):
         i = order[n]
         x = input_of(dataset, i)
@@ -85,7 +92,7 @@ def decode_many(dataset, order, table, run, options, steps, results):
     ends, scores = results
     y = dataset.outputs[:0]
     run.meta[FAULT] = DONE
-    run.meta[KEPT_VERSION] = -1
+    forget_kept(run)
     for n in range(order.shape[0]):
         x = input_of(dataset, order[n])
         run.meta[NODES] = run.meta[DEQUEUED] = 0

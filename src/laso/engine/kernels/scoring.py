@@ -12,6 +12,7 @@ from laso.engine.hashing import prefetch
 from laso.engine.kernels.placeholders import (
     FACTORED,
     GROUPED,
+    KEPT,
     NARROWED,
     WEIGHTED,
     block,
@@ -19,6 +20,7 @@ from laso.engine.kernels.placeholders import (
     choice,
     factors,
     features,
+    fingerprint,
     is_good,
     labels,
     n_choices,
@@ -45,6 +47,7 @@ from laso.engine.layout import (
     FAULT_LOW,
     FAULT_METHOD,
     FAULT_VALUE,
+    FINGERPRINT,
     IN_BLOCK,
     IN_BLOCK_FEATURES,
     IN_CHOICE,
@@ -54,6 +57,7 @@ from laso.engine.layout import (
     IN_SUB_BLOCK,
     KEPT_KEYS,
     KEPT_ROWS,
+    KEPT_SUMS,
     KEPT_VERSION,
     LAST_FEATURES,
     NEXT_SUB_BLOCK,
@@ -66,6 +70,8 @@ from laso.engine.layout import (
     SUMMED_IN,
     SUMS_ROW,
     VERSION,
+    WEIGHTS,
+    WEIGHTS_OF,
 )
 
 # --------------------------------------------------------------------------- broken promises
@@ -215,17 +221,39 @@ def keep_rows(table, run, n):
 # --------------------------------------------------------------------------- factors
 
 
-def factor_sums(x, state, group, table, run, spare):
+def kept_place(x, state, group, run, at):
+    """Return where the sums of the factor ``at`` are kept, and whether they are there already.
+
+    -1: they are not kept. Of two factors with one place, the later one takes it.
+    """
+    kept, mark = run.kept_sums, fingerprint(x, state, group)
+    if mark == -1:
+        return -1, False
+    place = at * KEPT_SUMS + (mark & (KEPT_SUMS - 1))
+    known = kept[place, FINGERPRINT] == mark and kept[place, WEIGHTS_OF] == run.meta[WEIGHTS]
+    kept[place, FINGERPRINT], kept[place, WEIGHTS_OF] = mark, run.meta[WEIGHTS]
+    return place, known
+
+
+def factor_sums(x, state, group, table, run, at):
     """Return the row of run.block_sums with a factor's sums; -1 if the factor has no features.
 
-    The row is that of its block if the factor has no other features, else the spare row.
+    The row is that of its block if the factor has no other features; else one where they are kept,
+    or a spare one.
     """
-    cached = run.block_sums
+    cached, spare = run.block_sums, run.block_versions.shape[0] + at
     number = checked_block(x, state, group, run)
     if number >= 0 and run.block_versions[number] != run.meta[VERSION]:
         sum_block(x, table, run, number)
+    place = -1
+    if KEPT and number < 0:
+        place, known = kept_place(x, state, group, run, at)
+        if place >= 0:
+            spare = run.block_versions.shape[0] + run.factor_rows.shape[0] + place
+        if known:
+            return spare
     n = checked_features(x, state, group, run)
-    if n == 0:
+    if n == 0 and place < 0:
         return number
     sums = cached[spare]
     if number >= 0:
@@ -268,8 +296,7 @@ def factor_row(x, state, group, table, run, at):
     rows, now = run.factor_rows, run.meta[EXPANSION]
     if rows[at, SUMMED_IN] != now:
         rows[at, SUMMED_IN] = now
-        spare = run.block_versions.shape[0] + at
-        rows[at, SUMS_ROW] = factor_sums(x, state, group, table, run, spare)
+        rows[at, SUMS_ROW] = factor_sums(x, state, group, table, run, at)
     return rows[at, SUMS_ROW]
 
 

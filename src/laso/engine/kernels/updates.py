@@ -66,6 +66,7 @@ from laso.engine.layout import (
     TOTAL_MASS,
     USED,
     VERSION,
+    WEIGHTS,
     WORST,
 )
 
@@ -396,6 +397,7 @@ def apply_update(table, run, options, rate, errors):
         add_delta(table, run, rate, dot, square)
     table.ints[GENERATION] = k + 1
     run.meta[VERSION] += 1
+    run.meta[WEIGHTS] += 1
 
 
 def mean_loss(run):

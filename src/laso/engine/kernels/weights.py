@@ -12,10 +12,12 @@ from laso.engine.layout import (
     ENTRY_WEIGHT,
     HEAD_LENGTH,
     HEAD_START,
+    LABELS,
     ROWS,
     SLOT_KEY,
     SLOT_ROW,
     USED,
+    most_entries,
 )
 
 
@@ -84,8 +86,10 @@ def is_sparse(table):
 
 def entry_of(table, row, label):
     """Return the entry of a label in a sparse row, -1 if there is none."""
-    v, first = table.v, table.heads[row, HEAD_START]
-    for e in range(first, first + table.heads[row, HEAD_LENGTH]):
+    v, first, n = table.v, table.heads[row, HEAD_START], table.heads[row, HEAD_LENGTH]
+    if n == table.ints[LABELS]:
+        return first + label
+    for e in range(first, first + n):
         if v[e, ENTRY_LABEL] == label:
             return e
     return -1
@@ -99,12 +103,34 @@ def weight_at(table, row, label):
     return table.v[e, ENTRY_WEIGHT] if e >= 0 else 0.0
 
 
+def make_full(table, row):
+    """Give all labels an entry in a sparse row, in their order; the table must have room."""
+    v, u, past, heads, labels = table.v, table.u, table.precisions, table.heads, table.ints[LABELS]
+    first, n, new = heads[row, HEAD_START], heads[row, HEAD_LENGTH], table.ints[USED]
+    table.ints[USED] += labels
+    for label in range(labels):
+        v[new + label, ENTRY_LABEL] = label
+        v[new + label, ENTRY_WEIGHT] = u[new + label, 0] = 0.0
+        if past.shape[0] > 0:
+            past[new + label, 0] = 0.0
+    for i in range(first, first + n):
+        at = new + int(v[i, ENTRY_LABEL])
+        v[at, ENTRY_WEIGHT] = v[i, ENTRY_WEIGHT]
+        u[at, 0] = u[i, 0]
+        if past.shape[0] > 0:
+            past[at, 0] = past[i, 0]
+    heads[row, HEAD_START], heads[row, HEAD_LENGTH] = new, labels
+
+
 def add_entry_to_row(table, row, label):
     """Give a label an entry in a sparse row, if it has none; the table must have room."""
     if entry_of(table, row, label) >= 0:
         return
     v, u, past, heads = table.v, table.u, table.precisions, table.heads
     first, n = heads[row, HEAD_START], heads[row, HEAD_LENGTH]
+    if n == most_entries(table.ints[LABELS]):
+        make_full(table, row)
+        return
     if n == 0 or (n > 1 and n & (n - 1) == 0):  # there is room for a power of two
         new = table.ints[USED]
         table.ints[USED] += max(2, 2 * n)
@@ -122,17 +148,43 @@ def add_entry_to_row(table, row, label):
     heads[row, HEAD_LENGTH] = n + 1
 
 
+def add_full_row(v, first, value, sums):
+    """Add the weights of a full row to the sums."""
+    for label in range(sums.shape[0]):
+        if WEIGHTED:
+            sums[label] += v[first + label, ENTRY_WEIGHT] * value
+        else:
+            sums[label] += v[first + label, ENTRY_WEIGHT]
+
+
+def add_copy(copies, row, value, sums):
+    """Add the weights of the dense copy of a row to the sums."""
+    for label in range(sums.shape[0]):
+        if WEIGHTED:
+            sums[label] += copies[row, label] * value
+        else:
+            sums[label] += copies[row, label]
+
+
 def add_sparse_rows(table, run, rows, known, sums):
     """Add the weights of some sparse rows to the sums.
 
     Labels without an entry have a weight of zero, so that the sums are those of dense rows.
     """
-    v, heads, values = table.v, table.heads, run.out.values
+    v, heads, values, labels = table.v, table.heads, run.out.values, sums.shape[0]
+    copies, copied = table.copies, table.copies.shape[0]
     for i in range(known):
-        prefetch(v, heads[rows[i], HEAD_START])
+        if rows[i] >= copied:
+            prefetch(v, heads[rows[i], HEAD_START])
     for i in range(known):
-        first = heads[rows[i], HEAD_START]
-        for e in range(first, first + heads[rows[i], HEAD_LENGTH]):
+        if rows[i] < copied:
+            add_copy(copies, rows[i], values[i] if WEIGHTED else 1.0, sums)
+            continue
+        first, n = heads[rows[i], HEAD_START], heads[rows[i], HEAD_LENGTH]
+        if n == labels:
+            add_full_row(v, first, values[i] if WEIGHTED else 1.0, sums)
+            continue
+        for e in range(first, first + n):
             if WEIGHTED:
                 sums[int(v[e, ENTRY_LABEL])] += v[e, ENTRY_WEIGHT] * values[i]
             else:
@@ -148,11 +200,14 @@ def find_rows(table, run, n, rows):
     slots, v, keys, values = table.slots, table.v, run.out.keys, run.out.values
     n = keep_known(table, run, shorten_keys(keys, n, table.ints[BITS]))
     mask, known, sparse = slots.shape[0] - 1, 0, is_sparse(table)
+    copies, copied = table.copies, table.copies.shape[0]
     for f in range(n):
         prefetch(slots, keys[f] & mask)
     for f in range(n):
         rows[known] = find(slots, keys[f])
-        if sparse:
+        if sparse and 0 <= rows[known] < copied:
+            prefetch(copies, rows[known])
+        elif sparse:
             prefetch(table.heads, max(rows[known], 0))
         else:
             prefetch(v, max(rows[known], 0))

@@ -34,6 +34,7 @@ from laso.engine.native.sources import Variant
 from laso.engine.problem import (
     NAMES,
     CompiledProblem,
+    has_fingerprints,
     is_factored,
     is_foreign,
     is_grouped,
@@ -122,6 +123,7 @@ class Engine:
         space["FACTORED"] = is_factored(problem)
         space["GROUPED"] = is_grouped(problem) and not problem.weighted
         space["NARROWED"] = is_narrowed(problem)
+        space["KEPT"] = has_fingerprints(problem)
         space["KEY_OF_GROUP"] = bool(problem.key_of_group)
         made: dict[Any, Any] = {}
         for name in NAMES:
@@ -210,6 +212,7 @@ def signatures() -> dict[str, Any]:
         "sub_block": (x, i, i),
         "block_features": (x, i, out),
         "features": (x, state, group, out),
+        "fingerprint": (x, state, group),
         "allowed": step,
         "apply": (*step, state),
         "is_goal": (x, state),

@@ -29,14 +29,22 @@ good only if no other step is.
 
 from __future__ import annotations
 
-from laso.engine.layout import BLOCKS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS
+from laso.engine.layout import (
+    BLOCKS,
+    FACTORS,
+    MAX_FEATURES,
+    MAX_GROUPS,
+    SAME_LABEL,
+    STATE_SIZE,
+    STEPS,
+)
 from laso.engine.problem import CompiledProblem
 from laso.tasks.parsing.configuration import (
     DEEPEST,
     FRONT,
     FRONT_RECORD,
-    N_ATOMS,
-    N_TEMPLATES,
+    MOST,
+    N_PARTS,
     SINGLE_ROOT,
     SIZE,
     STACK,
@@ -44,6 +52,8 @@ from laso.tasks.parsing.configuration import (
     WIDTH,
     add_left,
     add_right,
+    own_group,
+    part_fingerprint,
     pop,
     push,
     state_size,
@@ -130,7 +140,8 @@ class ArcHybrid(CompiledProblem):
         n = x.items.shape[0]
         out[STATE_SIZE] = state_size(n)
         out[MAX_GROUPS] = 1
-        out[MAX_FEATURES] = x.spec[N_TEMPLATES] + x.spec[N_ATOMS]
+        out[MAX_FEATURES] = x.spec[MOST]
+        out[FACTORS] = own_group(x)
         out[BLOCKS] = 1
         out[STEPS] = 2 * n
 
@@ -139,8 +150,21 @@ class ArcHybrid(CompiledProblem):
         write_initial(state, x.items.shape[0])
 
     @staticmethod
+    def groups(x, state, out):
+        out[0] = own_group(x)
+        return 1
+
+    @staticmethod
+    def factors(x, state, group, i):
+        return (i if i < x.spec[N_PARTS] - 1 else -1), SAME_LABEL
+
+    @staticmethod
     def features(x, state, group, out):
-        return write_features(x, state, out.keys)
+        return write_features(x, state, group, out.keys)
+
+    @staticmethod
+    def fingerprint(x, state, group):
+        return part_fingerprint(x, state, group)
 
     @staticmethod
     def allowed(x, state, group, label):

@@ -58,9 +58,12 @@ COLUMN_OF, COLUMN_AFTER, FIELD_OF, DISTANCE = range(4)
 N_STACK = 8  # elements 0 to 7 are those of the stack, from the top; then comes the next word
 ATOM = 4  # integers of an atom in spec
 
-# The constants at the head of spec.
-SINGLE_ROOT, STATIC, N_TEMPLATES, N_ATOMS, OPERATORS, ATOMS, TEMPLATES = range(7)
-HEAD = 7
+# The constants at the head of spec. MOST: the largest number of templates and atoms of a part.
+SINGLE_ROOT, STATIC, OPERATORS, PARTS, N_PARTS, MOST = range(6)
+HEAD = 6
+# The constants of a part of the templates.
+ATOMS, N_ATOMS, TEMPLATES, N_TEMPLATES = range(4)
+PART = 4
 
 
 def state_size(n):
@@ -190,13 +193,36 @@ def atom_value(x, state, at):
     return bucket(abs(state[other] - state[record])) if other >= 0 else NOTHING
 
 
-def write_features(x, state, keys):
-    """Write the keys of all templates, and return their number; the values of atoms follow them."""
-    spec = x.spec
-    n, at = spec[N_TEMPLATES], spec[ATOMS]
-    for i in range(spec[N_ATOMS]):
+def own_group(x):
+    """Return the group of all operators; the groups below it serve as factors."""
+    return max(1, x.spec[N_PARTS] - 1)
+
+
+def part_of(x, group):
+    """Return the offset of a group's part of the templates: the last part is that of operators."""
+    return x.spec[PARTS] + PART * min(group, x.spec[N_PARTS] - 1)
+
+
+def part_fingerprint(x, state, group):
+    """Return a number for the values of all atoms of a part, two at a time."""
+    part = part_of(x, group)
+    at, n, key = x.spec[part + ATOMS], x.spec[part + N_ATOMS], group
+    for i in range(0, n - 1, 2):
+        first = atom_value(x, state, at + ATOM * i)
+        second = atom_value(x, state, at + ATOM * (i + 1))
+        key = mix(key, (int(first) << 32) ^ (int(second) & 0xFFFFFFFF))
+    if n % 2:
+        key = mix(key, atom_value(x, state, at + ATOM * (n - 1)))
+    return key
+
+
+def write_features(x, state, group, keys):
+    """Write the keys of a group's templates; their number. The values of atoms follow them."""
+    spec, part = x.spec, part_of(x, group)
+    n, at = spec[part + N_TEMPLATES], spec[part + ATOMS]
+    for i in range(spec[part + N_ATOMS]):
         keys[n + i] = atom_value(x, state, at + ATOM * i)
-    at = spec[TEMPLATES]
+    at = spec[part + TEMPLATES]
     for i in range(n):
         key, atoms = spec[at], spec[at + 1]
         at += 2

@@ -14,8 +14,8 @@ from laso.features.inputs import string_keys
 from laso.features.templates import Atom, Template
 from laso.tasks.parsing import configuration as c
 from laso.tasks.parsing.operators import HEADS, LABELS, LAST_CHILD, PARTS, UNKNOWN
-from laso.tasks.parsing.templates import atom_program, is_input
-from laso.tasks.parsing.trees import Tree, unmarked
+from laso.tasks.parsing.templates import atom_program, divided, is_input
+from laso.tasks.parsing.trees import LIFTED, Tree, unmarked
 
 ARCS = ("left", "right", "root")
 KINDS = ("shift", *ARCS, "reduce")
@@ -29,11 +29,15 @@ class ParsingEncoder(ColumnEncoder):
     single_root: bool = True
     static: bool = False
     arc_labels: dict[str, int] = field(default_factory=dict)
+    operators: list[tuple[str, str]] = field(default_factory=list)
+    marked: frozenset[str] = frozenset()  # the labels of lifted arcs
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        names = sorted({label.partition(" ")[2] for label in self.labels} - {""})
+        self.operators = [(kind, arc) for kind, _, arc in (x.partition(" ") for x in self.labels)]
+        names = sorted({arc for _, arc in self.operators} - {""})
         self.arc_labels = {name: i for i, name in enumerate(names)}
+        self.marked = frozenset(name for name in names if LIFTED in name)
 
     def _is_input(self, atom: Atom) -> bool:
         return is_input(atom)
@@ -87,27 +91,37 @@ class ParsingEncoder(ColumnEncoder):
         return self._specs["spec"]
 
     def _make_spec(self) -> Array:
+        operators: list[int] = []
+        for kind, arc in self.operators:
+            operators += [KINDS.index(kind), self.arc_labels.get(arc, UNKNOWN)]
+        parts = divided(self.templates)
+        head = [0] * c.HEAD
+        head[c.SINGLE_ROOT], head[c.STATIC] = int(self.single_root), int(self.static)
+        head[c.OPERATORS], head[c.PARTS] = c.HEAD, c.HEAD + len(operators)
+        head[c.N_PARTS] = len(parts)
+        found, most, end = [*head, *operators], 0, c.HEAD + len(operators) + c.PART * len(parts)
+        programs: list[int] = []
+        for templates in parts:
+            atoms, code = self._programs(templates)
+            n = len(atoms) // c.ATOM
+            found += [end + len(programs), n, end + len(programs) + len(atoms), len(templates)]
+            programs += [*atoms, *code]
+            most = max(most, len(templates) + n)
+        found[c.MOST] = most
+        return np.array([*found, *programs], np.int64)
+
+    def _programs(self, templates: Sequence[Template]) -> tuple[list[int], list[int]]:
+        """Return the programs of the atoms of some templates, and those of the templates."""
         views = {key: i for i, key in enumerate(self.views)}
         numbers: dict[tuple[int, int, int, int], int] = {}
-        programs: list[int] = []
-        keys = string_keys([template.identity for template in self.templates]).tolist()
-        for key, template in zip(keys, self.templates, strict=True):
-            programs += [key, len(template.atoms)]
+        code: list[int] = []
+        keys = string_keys([template.identity for template in templates]).tolist()
+        for key, template in zip(keys, templates, strict=True):
+            code += [key, len(template.atoms)]
             for atom in template.atoms:
                 view = 0
                 if is_input(atom):
                     view = views[self._column(template, atom.column), atom.bases]
                 program = atom_program(atom, view)
-                programs.append(numbers.setdefault(program, len(numbers)))
-        operators: list[int] = []
-        for label in self.labels:
-            kind, _, arc = label.partition(" ")
-            operators += [KINDS.index(kind), self.arc_labels.get(arc, UNKNOWN)]
-        head = [0] * c.HEAD
-        head[c.SINGLE_ROOT], head[c.STATIC] = int(self.single_root), int(self.static)
-        head[c.N_TEMPLATES], head[c.N_ATOMS] = len(self.templates), len(numbers)
-        head[c.OPERATORS] = c.HEAD
-        head[c.ATOMS] = c.HEAD + len(operators)
-        head[c.TEMPLATES] = head[c.ATOMS] + c.ATOM * len(numbers)
-        atoms = [number for atom in numbers for number in atom]
-        return np.array([*head, *operators, *atoms, *programs], np.int64)
+                code.append(numbers.setdefault(program, len(numbers)))
+        return [number for atom in numbers for number in atom], code

@@ -11,6 +11,8 @@ from laso.tasks.parsing.arc_eager import ArcEager
 from laso.tasks.parsing.arc_hybrid import ArcHybrid
 from laso.tasks.parsing.arc_standard import ArcStandard
 
+Operator = tuple[str, str]  # kind and label of an arc, which may be empty
+
 
 @dataclass(frozen=True)
 class System:
@@ -20,7 +22,7 @@ class System:
     always: tuple[str, ...]  # names of the operators without a label
     dynamic: bool = True  # whether several paths to a tree may be good
 
-    def arcs(self, names: Iterable[str], n: int) -> Iterator[tuple[int, int, str] | None]:
+    def arcs(self, steps: Iterable[Operator], n: int) -> Iterator[tuple[int, int, str] | None]:
         """Yield for each step the arc that it adds: word, head (n: the root), label; or None."""
         raise NotImplementedError
 
@@ -32,11 +34,10 @@ class System:
 class Hybrid(System):
     """Arc-hybrid."""
 
-    def arcs(self, names: Iterable[str], n: int) -> Iterator[tuple[int, int, str] | None]:
+    def arcs(self, steps: Iterable[Operator], n: int) -> Iterator[tuple[int, int, str] | None]:
         """Yield for each step the arc that it adds."""
         front, stack = 0, [n]
-        for name in names:
-            kind, _, label = name.partition(" ")
+        for kind, label in steps:
             if kind == "shift":
                 stack.append(front)
                 front += 1
@@ -56,11 +57,10 @@ class Hybrid(System):
 class Standard(System):
     """Arc-standard."""
 
-    def arcs(self, names: Iterable[str], n: int) -> Iterator[tuple[int, int, str] | None]:
+    def arcs(self, steps: Iterable[Operator], n: int) -> Iterator[tuple[int, int, str] | None]:
         """Yield for each step the arc that it adds."""
         front, stack = 0, [n]
-        for name in names:
-            kind, _, label = name.partition(" ")
+        for kind, label in steps:
             if kind == "shift":
                 stack.append(front)
                 front += 1
@@ -84,11 +84,10 @@ class Standard(System):
 class Eager(System):
     """Arc-eager."""
 
-    def arcs(self, names: Iterable[str], n: int) -> Iterator[tuple[int, int, str] | None]:
+    def arcs(self, steps: Iterable[Operator], n: int) -> Iterator[tuple[int, int, str] | None]:
         """Yield for each step the arc that it adds."""
         front, stack = 0, [n]
-        for name in names:
-            kind, _, label = name.partition(" ")
+        for kind, label in steps:
             arc = None
             if kind in ("left", "root"):
                 arc = (stack.pop(), front, label)
@@ -122,6 +121,6 @@ SYSTEMS: dict[str, System] = {
 }
 
 
-def n_words(names: Sequence[str]) -> int:
+def n_words(steps: Sequence[Operator]) -> int:
     """Return the number of words of a path, which has two steps for each."""
-    return len(names) // 2
+    return len(steps) // 2

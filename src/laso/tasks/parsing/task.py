@@ -334,17 +334,19 @@ class ParsingTask(SequenceTask):
 
     def decode_all(self, inputs: Any, steps: Array, ends: Array) -> list[Tree]:
         """Return the tree of each sentence."""
-        names = np.array(self.encoder_.labels, dtype=object)[steps[:, 1]].tolist()
-        return [self._tree(names[a:b]) for a, b in pairwise([0, *ends.tolist()])]
+        operators, marked = self.encoder_.operators, self.encoder_.marked
+        path = [operators[label] for label in steps[:, 1].tolist()]
+        return [self._tree(path[a:b], marked) for a, b in pairwise([0, *ends.tolist()])]
 
-    def _tree(self, names: list[str]) -> Tree:
-        n = n_words(names)
+    def _tree(self, path: Sequence[tuple[str, str]], marked: frozenset[str]) -> Tree:
+        """Return the tree to which a path leads; ``marked`` are the labels of lifted arcs."""
+        n = n_words(path)
         tree: Tree = [(0, None)] * n
-        for arc in self.transitions.arcs(names, n):
+        for arc in self.transitions.arcs(path, n):
             if arc is not None:
                 word, head, label = arc
                 tree[word] = (0 if head == n else head + 1, label)
-        return restored(tree)
+        return restored(tree) if any(label in marked for _, label in tree) else tree
 
     def score(self, gold: Sequence[Tree], predicted: Sequence[Tree]) -> float:
         """Return the labelled attachment score, as the CoNLL 2018 evaluation defines it."""
@@ -372,9 +374,9 @@ class ParsingTask(SequenceTask):
 
     def path_decisions(self, steps: Sequence[Operator]) -> list[Decision | None]:
         """Return the arcs that steps add, after those that were lifted are put back."""
-        names = [self.encoder_.labels[label] for _, label in steps]
-        tree = self._tree(names)
-        arcs = self.transitions.arcs(names, len(tree))
+        path = [self.encoder_.operators[label] for _, label in steps]
+        tree = self._tree(path, self.encoder_.marked)
+        arcs = self.transitions.arcs(path, len(tree))
         return [
             None if arc is None else (_arc_name(tree[arc[0]]), arc[0], arc[0] + 1) for arc in arcs
         ]

@@ -124,6 +124,38 @@ def _element(place: str) -> tuple[int, int]:
     return number + (c.N_STACK if found["of"] == "b" else 0), CHILDREN[found["child"]]
 
 
+# --------------------------------------------------------------------------- parts
+
+FEWEST = 8  # templates that make up a part of their own
+
+
+def divided(templates: Sequence[Template]) -> list[list[Template]]:
+    """Return the templates in parts, those that fit none last; the others have one sum each.
+
+    The templates of a part look at the same words, so that the sum of their weights is the same in
+    many configurations: a word of the stack or the next word with its children; the words of the
+    buffer; or two words without children.
+    """
+    found: dict[frozenset[str], list[Template]] = {}
+    for template in templates:
+        found.setdefault(_words_of(template), []).append(template)
+    rest = found.pop(frozenset(), [])
+    for words, some in list(found.items()):
+        if len(some) < FEWEST:
+            rest += found.pop(words)
+    return [*found.values(), rest]
+
+
+def _words_of(template: Template) -> frozenset[str]:
+    """Return the words that a template of a part looks at; none if it fits no part."""
+    places = [place.strip() for atom in template.atoms for place in atom.place.split(",")]
+    words = {place.partition(".")[0] for place in places}
+    children = any("." in place for place in places)
+    if not children:
+        words = {"b" if word[0] == "b" else word for word in words}
+    return frozenset(words) if len(words) == 1 or not children else frozenset()
+
+
 # --------------------------------------------------------------------------- the default set
 
 
