@@ -357,6 +357,9 @@ class RunMeta(IntEnum):
     KEPT_KEYS = 21  # the number of kept_keys
     KEPT_ROWS = 22  # the number of kept_rows
     KEPT_VERSION = 23  # the version of the weights for which rows are kept
+    DROPOUT = 24  # the share of the features of blocks to leave out, of DROPOUT_SCALE; 0: none
+    DROPOUT_SEED = 25
+    VISIT = 26  # a number drawn for the present visit of an example
 
 
 PARENT, GROUP, LABEL, GOOD, DEPTH, KEY, GOAL, ORDER, PATHS = NodeColumn
@@ -396,7 +399,11 @@ TOTAL_LOSS, TOTAL_MASS = LossColumn
     KEPT_KEYS,
     KEPT_ROWS,
     KEPT_VERSION,
+    DROPOUT,
+    DROPOUT_SEED,
+    VISIT,
 ) = RunMeta
+DROPOUT_SCALE = 1 << 31
 LAST_FEATURES, NO_FEATURES = -1, -2  # values of STACK_TOP when the stack is empty
 
 

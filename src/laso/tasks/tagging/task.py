@@ -54,10 +54,6 @@ class TaggingTask(SequenceTask):
         known = self.constraints in (None, "BIO", "IOBES") or isinstance(self.constraints, Mapping)
         check_parameters(self, [("constraints", known, "None, 'BIO', 'IOBES' or a table")])
 
-    def has_feature_lists(self) -> bool:
-        """Return whether tokens have features of their own, and no columns."""
-        return not self.encoder_.names
-
     def problem_for(self, dataset: Dataset) -> type[CompiledProblem]:
         """Return the problem for features with values, if there are any."""
         return WeightedTagging if len(dataset.values) else Tagging
