@@ -31,10 +31,12 @@ from laso import (
     worst,
 )
 from laso.engine import layout as at
+from laso.engine.hashing import mix
 from laso.engine.layout import Array, Dataset, Run, WeightTable
 from laso.engine.machine import Machine, all_of, as_names, averaged, new_table
 from laso.engine.options import options_for, own_key
 from laso.engine.reference import Reference, input_of, output_of
+from laso.estimators.dropout import WithDropout
 from laso.problem import Node
 from laso.queues import MakeQueue, Queue, observed
 from laso.training import Rule, Strategy
@@ -155,6 +157,7 @@ class Twins:
     tolerance: float = 0.0
     dtype: Any = np.float64
     sparse: bool = False  # rows of the compiled engine
+    dropout: float = 0.0
 
     @property
     def machine(self) -> Machine:
@@ -172,7 +175,9 @@ class Twins:
             hash_bits=hash_bits,
             sparse=self.sparse,
         )
-        run = machine.new_run(self.corpus, all_of(self.corpus), table)
+        run = WithDropout(machine, self.dropout, seed=7).new_run(
+            self.corpus, all_of(self.corpus), table
+        )
         return tight(table, run, machine.options.width) if small else (table, run)
 
     def compare(self, *, passes: int = 2, hash_bits: int = 0, small: bool = False) -> WeightTable:
@@ -185,12 +190,15 @@ class Twins:
         for _ in range(passes):
             for i in all_of(self.corpus):
                 before = w.k
+                visit = mix(int(run.meta[at.DROPOUT_SEED]), int(table.ints[at.TICKS]))
+                problem.dropout = (round(self.dropout * at.DROPOUT_SCALE), visit)
                 seen = self._reference_learn(problem, int(i), watched)
                 table, run, wrong = machine.learn(self.corpus, np.array([i]), table, run)
                 self._same_nodes(seen, run, watched.scores)
                 assert table.ints[at.GENERATION] == w.k
                 assert wrong == (w.k != before)
             self._same_weights(as_names(table), w)
+        problem.dropout = (0, 0)
         self._same_weights(as_names(averaged(table)), w.averaged())
         self._same_output(problem, table, watched)
         self._same_output(problem, averaged(table), Watched(w.averaged()))

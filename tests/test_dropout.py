@@ -3,80 +3,62 @@
 import numpy as np
 import pytest
 
-from laso import CRF, Tagger, exact, load_model
+from laso import CRF, Chunker, JointTagger, Parser, Tagger, exact, load_model
 from laso.data import load_bundled
-from laso.engine.dataset import make_dataset
-from laso.estimators.dropout import with_fewer_features
-from laso.estimators.tagger import DROPOUT
+from laso.engine.hashing import mix
+from laso.engine.kernels.weights import drop_features
+from laso.engine.layout import DROPOUT_SCALE, Out
 
 TRAIN, TEST = load_bundled()
 Y = [[token[2] for token in sentence] for sentence in TRAIN[:40]]
+DROPOUT = Tagger.default_dropout
 
 
 def lists(sentences):
     return [[[f"w={word}", f"pos={pos}"] for word, pos, *_ in sentence] for sentence in sentences]
 
 
+def columns(sentences):
+    return [[token[:2] for token in sentence] for sentence in sentences]
+
+
 X = lists(TRAIN[:40])
 
 
-def ranges(counts):
-    ends = np.cumsum(counts)
-    return np.stack([ends - counts, ends], axis=1)
-
-
-def example():
-    """Three inputs of two items with some features each; the pool numbers the features."""
-    items = ranges(np.array([3, 0, 2, 5, 1, 4]))
-    outputs = [[0, 1], [2, 3], [4, 5]]
-    values = np.arange(15) / 2
-    return make_dataset(np.split(items, 3), outputs, pool=np.arange(15), values=values)
-
-
-def features(dataset, i):
-    rows = dataset.items[dataset.starts[i] : dataset.starts[i + 1]]
-    return [dataset.pool[a:b].tolist() for a, b in rows]
+def kept(n, rate, seed):
+    """Return the places of the features that stay, of n."""
+    out = Out(np.arange(n), np.arange(n) / 2)
+    left = drop_features(out, n, mix(seed, 1), round(rate * DROPOUT_SCALE))
+    assert (out.values[:left] * 2).tolist() == out.keys[:left].tolist()
+    return out.keys[:left]
 
 
 def test_nothing_is_left_out_at_a_rate_of_0():
-    chosen = with_fewer_features(example(), np.array([2, 0]), 0.0, 1)
-    assert features(chosen, 0) == [[10], [11, 12, 13, 14]]
-    assert features(chosen, 1) == [[0, 1, 2], []]
-    assert (chosen.values * 2).tolist() == chosen.pool.tolist()
-    assert chosen.outputs.tolist() == [4, 5, 0, 1]
+    assert kept(5, 0.0, 0).tolist() == [0, 1, 2, 3, 4]
+    assert kept(0, 0.5, 0).tolist() == []
 
 
-def test_what_is_left_keeps_its_token_its_order_and_its_value():
-    whole = example()
-    for seed in range(20):
-        some = with_fewer_features(whole, np.array([1, 2, 0]), 0.5, seed)
-        for i, j in enumerate((1, 2, 0)):
-            for fewer, all_of_them in zip(features(some, i), features(whole, j), strict=True):
-                assert fewer == [feature for feature in all_of_them if feature in fewer]
-        assert (some.values * 2).tolist() == some.pool.tolist()
+def test_what_is_left_keeps_its_order():
+    assert all((np.diff(kept(30, 0.5, seed)) > 0).all() for seed in range(20))
 
 
 def test_the_share_is_the_rate_and_draws_are_independent():
-    n = 20_000
-    whole = make_dataset([ranges(np.full(n // 10, 10))], [[0] * (n // 10)], pool=np.arange(n))
-    kept = []
-    for seed in (1, 2):
-        some = with_fewer_features(whole, np.array([0]), 0.2, seed)
-        kept.append(np.isin(np.arange(n), some.pool))
-    assert [k.mean() for k in kept] == pytest.approx([0.8, 0.8], abs=0.01)
-    assert (kept[0] & kept[1]).mean() == pytest.approx(0.64, abs=0.015)
-    assert (kept[0][1:] & kept[0][:-1]).mean() == pytest.approx(0.64, abs=0.015)
+    n = 10_000
+    stays = [np.isin(np.arange(n), kept(n, 0.2, seed)) for seed in (1, 2)]
+    assert [s.mean() for s in stays] == pytest.approx([0.8, 0.8], abs=0.015)
+    assert (stays[0] & stays[1]).mean() == pytest.approx(0.64, abs=0.02)
+    assert (stays[0][1:] & stays[0][:-1]).mean() == pytest.approx(0.64, abs=0.02)
 
 
-def test_which_features_are_left_out_depends_on_their_place_alone():
-    whole = example()
-    together = with_fewer_features(whole, np.array([0, 1, 2]), 0.5, 3)
-    for i in range(3):
-        alone = with_fewer_features(whole, np.array([i]), 0.5, 3)
-        assert features(alone, 0) == features(together, i)
+def test_draws_of_visits_and_blocks_are_independent():
+    first = [[0 in kept(1, 0.5, mix(visit, block)) for visit in range(60)] for block in range(60)]
+    stays = np.array(first)
+    assert stays.mean() == pytest.approx(0.5, abs=0.03)
+    for a, b in ((stays[1:], stays[:-1]), (stays[:, 1:], stays[:, :-1])):
+        assert (a & b).mean() == pytest.approx(0.25, abs=0.03)
 
 
-def test_the_default_applies_to_feature_lists_learned_in_turn():
+def test_the_default_applies_where_examples_are_learned_in_turn():
     def rate(X=X, **parameters):
         model = Tagger(epochs=1, **parameters).fit(X[:5], Y[:5])
         return model.dropout_rate()
@@ -84,7 +66,7 @@ def test_the_default_applies_to_feature_lists_learned_in_turn():
     assert rate() == rate(X=[[dict.fromkeys(t, 1.0) for t in x] for x in X]) == DROPOUT
     assert rate(dropout=0.5) == 0.5
     assert rate(dropout=0) == rate(queue=exact()) == rate(shards=2) == 0
-    assert rate(X=[[token[0] for token in sentence] for sentence in TRAIN]) == 0
+    assert rate(X=columns(TRAIN)) == DROPOUT
     assert CRF("ap", max_iterations=1).fit(X, Y).dropout_rate() == 0
 
 
@@ -104,10 +86,27 @@ def test_rates_that_make_no_sense(dropout):
 
 @pytest.mark.parametrize("parameters", [{"queue": exact()}, {"shards": 2}])
 def test_where_it_is_impossible_it_is_refused(parameters):
-    with pytest.raises(ValueError, match="dropout needs a queue other than exact"):
+    with pytest.raises(ValueError, match="dropout needs a problem with blocks, a queue other than"):
         Tagger(dropout=0.1, **parameters).fit(X, Y)
-    with pytest.raises(ValueError, match="found columns"):
-        Tagger(dropout=0.1).fit([["a", "b"]], [["A", "B"]])
+
+
+def test_problems_without_blocks_have_none():
+    with pytest.raises(ValueError, match="found ArcHybrid without blocks"):
+        Parser(dropout=0.1).validate()
+
+
+@pytest.mark.parametrize("make", [Tagger, Chunker])
+def test_columns(make):
+    models = [make(epochs=3, dropout=r).fit(columns(TRAIN[:40]), Y) for r in (0.0, 1e-9, 0.3)]
+    weights = [model.weights_.v for model in models]
+    assert np.array_equal(weights[0], weights[1])  # next to nothing is left out
+    assert not np.array_equal(weights[0], weights[2])
+    assert models[2].score(columns(TRAIN[:40]), Y) > 0.8
+
+
+def test_estimators_other_than_tagger_leave_out_nothing_by_default():
+    for model in (Chunker(), JointTagger(layers=["pos", "chunk"])):
+        assert model.dropout_rate() == 0.0
 
 
 def test_a_training_goes_on_as_if_it_had_not_stopped(tmp_path):

@@ -73,6 +73,18 @@ def test_every_queue_update_weighting_and_strategy(task: Task, queue: str, strat
     same()
 
 
+@pytest.mark.parametrize("task", [TAGGING, SEGMENTING, JOINT], ids=str)
+def test_dropout(task: Task):
+    @few(20)
+    @given(task.corpora, st.sampled_from(some_of_each(task)))
+    def same(corpus, choice):
+        tolerance = max(task.tolerance, tolerance_of(task, *choice[1:]))
+        twins = Twins(task, corpus, *choice, tolerance=tolerance, dropout=0.4)
+        twins.compare()
+
+    same()
+
+
 @few(60)
 @given(JOINT.corpora, st.sampled_from(some_of_each(JOINT)))
 def test_groups_with_factors(corpus, choice):

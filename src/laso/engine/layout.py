@@ -378,6 +378,9 @@ class RunMeta(IntEnum):
     KEPT_ROWS = 22  # the number of kept_rows
     KEPT_VERSION = 23  # the version of the weights for which rows are kept
     WEIGHTS = 24  # like VERSION, but the same for the next input; kept sums of others are stale
+    DROPOUT = 25  # the share of the features of blocks to leave out, of DROPOUT_SCALE; 0: none
+    DROPOUT_SEED = 26
+    VISIT = 27  # a number drawn for the present visit of an example
 
 
 PARENT, GROUP, LABEL, GOOD, DEPTH, KEY, GOAL, ORDER, PATHS = NodeColumn
@@ -420,7 +423,11 @@ TOTAL_LOSS, TOTAL_MASS = LossColumn
     KEPT_ROWS,
     KEPT_VERSION,
     WEIGHTS,
+    DROPOUT,
+    DROPOUT_SEED,
+    VISIT,
 ) = RunMeta
+DROPOUT_SCALE = 1 << 31
 LAST_FEATURES, NO_FEATURES = -1, -2  # values of STACK_TOP when the stack is empty
 
 

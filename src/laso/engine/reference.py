@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from laso.engine import layout as at
+from laso.engine.hashing import mix
+from laso.engine.kernels.weights import drop_features
 from laso.engine.layout import Array, Dataset, Input, Out
 from laso.engine.options import own_key
 from laso.engine.problem import CompiledProblem
@@ -37,12 +39,17 @@ class State(CompiledState):
 
 
 class Reference(Problem):
-    """Runs the methods of a compiled problem as plain Python, one step at a time."""
+    """Runs the methods of a compiled problem as plain Python, one step at a time.
+
+    ``dropout`` is the share of the features of blocks to leave out, of DROPOUT_SCALE, and a number
+    drawn for this visit of the example.
+    """
 
     def __init__(self, problem: type[CompiledProblem], n_labels: int, *, hash_bits: int = 0):
         self.problem = problem
         self.n_labels = n_labels
         self.hash_bits = hash_bits
+        self.dropout = (0, 0)
 
     def _limits(self, x: Input) -> Array:
         limits = np.zeros(len(at.Limit), np.int64)
@@ -93,9 +100,13 @@ class Reference(Problem):
 
         for group, label in self._factors(x, row, operator):
             for block in self._blocks(x, int(self.problem.block(x, row, group))):
-                add(self.problem.block_features(x, block, out), label)
+                add(self._block_features(x, block, out), label)
             add(self.problem.features(x, row, group, out), label)
         return vector
+
+    def _block_features(self, x: Input, block: int, out: Out) -> int:
+        n, (share, visit) = self.problem.block_features(x, block, out), self.dropout
+        return int(drop_features(out, n, mix(visit, block), share)) if share else n
 
     def _factors(self, x: Input, row: Array, operator: Operator) -> Iterator[Operator]:
         """Yield group and label of the factors of a step, whose own are the first."""

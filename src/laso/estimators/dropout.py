@@ -5,58 +5,51 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from laso.engine import layout as at
 from laso.engine.hashing import mix
-from laso.engine.layout import Array, Dataset, WeightTable
+from laso.engine.layout import Array, Dataset, Run, WeightTable
 from laso.engine.machine import Machine
-from laso.features.encoder import take_inputs
-from laso.features.inputs import mix_arrays
-
-BITS = 53  # of a number drawn
+from laso.engine.options import is_exact
+from laso.engine.problem import CompiledProblem
+from laso.queues import MakeQueue
 
 
 @dataclass(frozen=True)
 class WithDropout:
     """A learner that leaves out a share of the features of each example.
 
-    The items of its datasets are ranges (first, end) of the pool. Which features are left out
-    depends on the seed, the number of examples visited before, and the place in the pool, so that a
-    training can be resumed.
+    Only the features of blocks are left out, which do not depend on the state of the search. Which
+    ones depends on the seed, the number of examples visited before, the block, and the place of the
+    feature in its block, so that a training can be resumed.
     """
 
     machine: Machine
     rate: float
     seed: int
 
-    def new_run(self, dataset: Dataset, order: Array, table: WeightTable) -> Any:
+    def new_run(self, dataset: Dataset, order: Array, table: WeightTable) -> Run:
         """Return working space for the largest of the given inputs."""
-        return self.machine.new_run(dataset, order, table)
+        run = self.machine.new_run(dataset, order, table)
+        run.meta[at.DROPOUT] = round(self.rate * at.DROPOUT_SCALE)
+        run.meta[at.DROPOUT_SEED] = mix(self.seed, 1)  # not 0, from which only zeros are drawn
+        return run
 
     def learn(
-        self, dataset: Dataset, order: Array, table: WeightTable, run: Any
-    ) -> tuple[WeightTable, Any, int]:
+        self, dataset: Dataset, order: Array, table: WeightTable, run: Run
+    ) -> tuple[WeightTable, Run, int]:
         """Learn from the given examples in turn; return table and run as grown, and the errors."""
-        drawn = mix(self.seed, int(table.ints[at.TICKS]))
-        some = with_fewer_features(dataset, order, self.rate, drawn)
-        return self.machine.learn(some, np.arange(len(order)), table, run)
+        return self.machine.learn(dataset, order, table, run)
 
 
-def with_fewer_features(dataset: Dataset, chosen: Array, rate: float, seed: int) -> Dataset:
-    """Return the chosen inputs without a share of the features of their items."""
-    some = take_inputs(dataset, chosen)
-    counts = some.items[:, 1] - some.items[:, 0]
-    ends = np.cumsum(counts, dtype=np.int64)
-    begins = ends - counts
-    places = np.repeat(some.items[:, 0] - begins, counts) + np.arange(counts.sum())
-    key = np.array([seed], np.int64).view(np.uint64)
-    drawn = mix_arrays(mix_arrays(key, places.astype(np.uint64)), key)  # once is not random enough
-    kept = drawn >> np.uint64(64 - BITS) >= np.uint64(rate * (1 << BITS))
-    before = np.concatenate([[0], np.cumsum(kept)]).astype(np.int32)
-    places = places[kept]
-    return some._replace(
-        items=np.stack([before[begins], before[ends]], axis=1),
-        pool=some.pool[places],
-        values=some.values[places] if len(some.values) else some.values,
-    )
+def is_rate(value: Any) -> bool:
+    """Return whether a value can be the parameter ``dropout``."""
+    return value is None or (isinstance(value, (int, float)) and 0 <= value < 1)
+
+
+def why_no_dropout(problem: type[CompiledProblem], queue: MakeQueue, shards: int) -> str | None:
+    """Return what makes dropout impossible; None: nothing does."""
+    if problem.block is CompiledProblem.block:
+        return f"{problem.__name__} without blocks"
+    if is_exact(queue):
+        return repr(queue)
+    return None if shards == 1 else f"{shards} shards"

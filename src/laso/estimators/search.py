@@ -17,6 +17,7 @@ from laso.engine.shards import MIXINGS, MOST_SHARDS
 from laso.errors import InputError, quoted
 from laso.estimators import learning
 from laso.estimators.class_weights import ClassWeight, check_siblings, is_class_weight
+from laso.estimators.dropout import is_rate, why_no_dropout
 from laso.estimators.learning import Checkpoint, Examples
 from laso.estimators.prediction import Predictor
 from laso.estimators.streaming import Source, stored
@@ -43,6 +44,7 @@ class CommonParameters(TypedDict, total=False):
     patience: int | None
     average: bool | None
     class_weight: ClassWeight
+    dropout: float | None
     hash_bits: int
     threads: int | None
     dtype: str
@@ -88,6 +90,11 @@ class SearchEstimator(Predictor):
     class_weight : mapping or "balanced", default=None
         What it costs to miss a label, as in {"O": 0.5} (1 for the others): updates after such
         errors are longer by that factor.
+    dropout : float, default=None
+        The share of the features that learning leaves out, others at each visit of an example. Only
+        features that do not depend on the state of the search are left out (those of the problem's
+        blocks). It needs a queue other than exact(), and one shard. None: 0, in ``Tagger`` 0.2
+        where it is possible.
     hash_bits : int, default=0
         Bound the memory by hashing features to this number of bits; 0: keep all features apart.
     threads : int, default=None
@@ -125,6 +132,7 @@ class SearchEstimator(Predictor):
         each shard had a worker of its own.
     """
 
+    default_dropout: ClassVar[float] = 0.0
     # A file never names code to import, and says nothing of the machine.
     unsaved: ClassVar[dict[str, Any]] = {"task": None, "n_jobs": None}
 
@@ -141,6 +149,7 @@ class SearchEstimator(Predictor):
         patience: int | None = None,
         average: bool | None = None,
         class_weight: ClassWeight = None,
+        dropout: float | None = None,
         hash_bits: int = 0,
         threads: int | None = None,
         dtype: str = "float32",
@@ -158,6 +167,7 @@ class SearchEstimator(Predictor):
         self.patience = patience
         self.average = average
         self.class_weight = class_weight
+        self.dropout = dropout
         self.hash_bits = hash_bits
         self.threads = threads
         self.dtype = dtype
@@ -192,6 +202,7 @@ class SearchEstimator(Predictor):
                 ("average", self.average in (None, True, False), "None, True or False"),
                 ("held_out", fraction, "None or a fraction between 0 and 1"),
                 ("class_weight", is_class_weight(self.class_weight), weights),
+                ("dropout", is_rate(self.dropout), "None or a fraction from 0 to below 1"),
                 ("hash_bits", is_whole(self.hash_bits, 0) and self.hash_bits <= 62, "0 to 62"),
                 ("dtype", str(self.dtype) in ("float32", "float64"), "'float32' or 'float64'"),
                 (
@@ -211,6 +222,11 @@ class SearchEstimator(Predictor):
                 f"class_weight needs a problem with costs, and {task.problem.__name__} has none: "
                 "expected an attribute costs, and a loss that reads them by cost_of"
             )
+        if self.dropout and (found := self._why_no_dropout()):
+            raise ValueError(
+                "dropout needs a problem with blocks, a queue other than exact(), and one shard: "
+                f"found {found}"
+            )
 
     def has_sparse_rows(self, task: Task) -> bool:
         """Return whether weight rows are sparse: labels are many, and the search has a beam."""
@@ -219,9 +235,16 @@ class SearchEstimator(Predictor):
 
     # ------------------------------------------------------------------ learning
 
+    def _why_no_dropout(self) -> str | None:
+        """Return what keeps learning from leaving out features; None: nothing does."""
+        task = self.make_task()
+        return why_no_dropout(task.problem, self.search_queue(task), learning.shards_of(self))
+
     def dropout_rate(self) -> float:
         """Return the share of the features that learning leaves out."""
-        return 0.0
+        if self.dropout is None:
+            return self.default_dropout if self._why_no_dropout() is None else 0.0
+        return float(self.dropout)
 
     def averages(self) -> bool:
         """Return whether the weights are averaged over all examples seen."""

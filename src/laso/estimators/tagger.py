@@ -9,19 +9,13 @@ from typing import Any, Unpack
 import numpy as np
 
 from laso.engine.machine import all_of
-from laso.engine.options import is_exact
 from laso.engine.rows import dense_rows
-from laso.errors import quoted
-from laso.estimators import learning
 from laso.estimators.publishing import consistent
 from laso.estimators.search import CommonParameters, SearchEstimator
 from laso.features.templates import LABEL, Template
 from laso.model_file import keys_and_rows
-from laso.params import check_parameters
 from laso.tasks.base import Task
 from laso.tasks.tagging.task import FollowTable, TaggingTask
-
-DROPOUT = 0.2  # where the parameter is None
 
 
 class Tagger(SearchEstimator):
@@ -43,13 +37,9 @@ class Tagger(SearchEstimator):
         label before; CRFsuite has none.
     epochs : int, default=30
         The largest number of passes over the data.
-    dropout : float, default=None
-        The share of the features of tokens that learning leaves out, others at each visit of a
-        sentence. It needs tokens with feature lists, a queue other than exact(), and one shard.
-        None: 0.2 where that is so, else 0.
     **search
         The other parameters of ``SearchEstimator``: queue, update, strategy, seed, held_out,
-        patience, average, class_weight, hash_bits, threads, dtype, shards, mixing,
+        patience, average, class_weight, dropout, hash_bits, threads, dtype, shards, mixing,
         n_jobs.
 
     Examples
@@ -62,6 +52,7 @@ class Tagger(SearchEstimator):
     """
 
     task_: TaggingTask
+    default_dropout = 0.2
 
     def __init__(
         self,
@@ -71,11 +62,9 @@ class Tagger(SearchEstimator):
         constraints: str | FollowTable | None = None,
         start_features: bool = True,
         epochs: int = 30,
-        dropout: float | None = None,
         **search: Unpack[CommonParameters],
     ) -> None:
         super().__init__(epochs=epochs, **search)
-        self.dropout = dropout
         self.features = features
         self.columns = columns
         self.constraints = constraints
@@ -89,30 +78,6 @@ class Tagger(SearchEstimator):
             constraints=self.constraints,
             start_features=self.start_features,
         )
-
-    def validate(self) -> None:
-        """Raise ValueError if a parameter makes no sense."""
-        given = self.dropout
-        fraction = given is None or (isinstance(given, (int, float)) and 0 <= given < 1)
-        check_parameters(self, [("dropout", fraction, "None or a fraction from 0 to below 1")])
-        super().validate()
-        if given and not self._learns_in_turn():
-            raise ValueError(
-                "dropout needs a queue other than exact() and one shard: found "
-                f"{quoted(self.queue)} and {learning.shards_of(self)} shards"
-            )
-
-    def _learns_in_turn(self) -> bool:
-        """Return whether one example after the other is searched and learned from."""
-        return not is_exact(self.search_queue(self.make_task())) and learning.shards_of(self) == 1
-
-    def dropout_rate(self) -> float:
-        """Return the share of the features that learning leaves out."""
-        if self.dropout is None:
-            return DROPOUT if self._learns_in_turn() and self.task_.has_feature_lists() else 0.0
-        if self.dropout and not self.task_.has_feature_lists():
-            raise ValueError("dropout needs tokens with feature lists: found columns")
-        return float(self.dropout)
 
     @consistent
     def predict_marginals(self, X: Any, *, least: float = 0.0) -> list[list[dict[str, float]]]:

@@ -196,10 +196,6 @@ class Task(BatchTask):
             return "".join("\t".join(map(str, row)) + "\n" for row in rows)
         return json.dumps(y, ensure_ascii=False)
 
-    def has_feature_lists(self) -> bool:
-        """Return whether items are ranges of features in the pool, which dropout leaves out."""
-        return False
-
     def default_queue(self) -> MakeQueue:
         """Return the default queue."""
         return beam(5)

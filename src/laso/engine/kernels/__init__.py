@@ -44,6 +44,7 @@ INLINED = frozenset(
         "checked_sub_block",
         "clear_marks",
         "count_good",
+        "drop_features",
         "drop_last",
         "entry_of",
         "entry_threshold",

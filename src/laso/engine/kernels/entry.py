@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from laso.engine.hashing import mix
 from laso.engine.kernels.figures import forget_example, learn_full, learn_one, search_one
 from laso.engine.kernels.placeholders import FULL, limits
 from laso.engine.layout import (
@@ -11,6 +12,7 @@ from laso.engine.layout import (
     DEPTH,
     DEQUEUED,
     DONE,
+    DROPOUT_SEED,
     FAULT,
     GENERATED,
     GENERATION,
@@ -28,6 +30,7 @@ from laso.engine.layout import (
     STEP_GROUP,
     STEP_LABEL,
     TICKS,
+    VISIT,
     WEIGHTS,
     G,
     Input,
@@ -70,6 +73,7 @@ def learn_many(dataset, order, table, run, options):
         if run.meta[PENDING] < 0:
             run.meta[NODES] = run.meta[DEQUEUED] = 0
             run.meta[GENERATED] = table.ints[GENERATION]
+            run.meta[VISIT] = mix(run.meta[DROPOUT_SEED], table.ints[TICKS])
         if FULL:
             status = learn_full(x, y, table, run, options)
         else:

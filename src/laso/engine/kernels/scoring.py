@@ -8,7 +8,7 @@ a value that harms nothing takes its place. The caller ends with the status of t
 
 from __future__ import annotations
 
-from laso.engine.hashing import prefetch
+from laso.engine.hashing import mix, prefetch
 from laso.engine.kernels.placeholders import (
     FACTORED,
     GROUPED,
@@ -29,6 +29,7 @@ from laso.engine.kernels.placeholders import (
 from laso.engine.kernels.weights import (
     add_known_rows,
     add_rows,
+    drop_features,
     fill,
     find,
     find_rows,
@@ -41,6 +42,7 @@ from laso.engine.layout import (
     BAD_COUNT,
     BITS,
     DONE,
+    DROPOUT,
     EXPANSION,
     FAULT,
     FAULT_HIGH,
@@ -70,6 +72,7 @@ from laso.engine.layout import (
     SUMMED_IN,
     SUMS_ROW,
     VERSION,
+    VISIT,
     WEIGHTS,
     WEIGHTS_OF,
 )
@@ -130,9 +133,12 @@ def checked_features(x, state, group, run):
 
 
 def checked_block_features(x, number, run):
-    """Write the features of a block, and return their number."""
+    """Write the features of a block, and return their number; learning may leave out some."""
     n = block_features(x, number, run.out)
-    return checked_count(run.meta, n, run.rows.shape[0] - SLACK, IN_BLOCK_FEATURES)
+    n = checked_count(run.meta, n, run.rows.shape[0] - SLACK, IN_BLOCK_FEATURES)
+    if run.meta[DROPOUT] > 0:
+        n = drop_features(run.out, n, mix(run.meta[VISIT], number), run.meta[DROPOUT])
+    return n
 
 
 def checked_block(x, state, group, run):

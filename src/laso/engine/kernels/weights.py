@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
-from laso.engine.hashing import prefetch
+from laso.engine.hashing import mix, prefetch
 from laso.engine.kernels.placeholders import WEIGHTED
 from laso.engine.layout import (
     BITS,
+    DROPOUT_SCALE,
     ENTRY_LABEL,
     ENTRY_WEIGHT,
     HEAD_LENGTH,
@@ -77,6 +78,19 @@ def shorten_keys(keys, n, bits):
         for f in range(n):
             keys[f] &= (1 << bits) - 1
     return n
+
+
+def drop_features(out, n, seed, share):
+    """Leave out a share (of DROPOUT_SCALE) of n features; return the number of those that stay.
+
+    Which ones are left out depends on the seed and on their places alone.
+    """
+    keys, values, kept = out.keys, out.values, 0
+    for f in range(n):
+        drawn = mix(mix(seed, f), seed)  # once is not random enough
+        keys[kept], values[kept] = keys[f], values[f]
+        kept += (drawn & (DROPOUT_SCALE - 1)) >= share
+    return kept
 
 
 def is_sparse(table):

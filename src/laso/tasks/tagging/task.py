@@ -61,10 +61,6 @@ class TaggingTask(SequenceTask):
         plain = not encoder.names and encoder.width < 0 and encoder.constraints is None
         return AS_DICT | AS_LIST if plain else 0
 
-    def has_feature_lists(self) -> bool:
-        """Return whether tokens have features of their own, and no columns."""
-        return not self.encoder_.names
-
     def problem_for(self, dataset: Dataset) -> type[CompiledProblem]:
         """Return the problem for features with values, if there are any."""
         return WeightedTagging if len(dataset.values) else Tagging
