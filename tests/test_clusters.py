@@ -37,6 +37,7 @@ from laso.engine.objective import Slope
 from laso.engine.shards import Change, ShardLearner, Start
 from laso.errors import WorkerLost
 from laso.estimators import learning
+from laso.examples import label_folder
 from tests.test_shards import SETTINGS, X, Y
 
 BACKENDS = ["loky", "dask", "ray"]
@@ -190,6 +191,29 @@ def test_inputs_are_labelled_in_order(backend):
     assert model.predict(many) == [model.predict_single(x) for x in X] * 20
     batches = model.predict_stream(chain.from_iterable([X] * 2), batch=7)
     assert list(batches) == model.predict(X) * 2
+
+
+def test_a_folder_of_files_is_labelled(backend, tmp_path):
+    if backend == "loky":
+        pytest.skip("the example is for clusters")
+    label = label_folder.with_dask
+    if backend == "ray":
+        pytest.importorskip("ray.data", reason="needs laso[ray]", exc_type=ImportError)
+        label = label_folder.with_ray
+    with threads():
+        model = tagged()
+    model.save(tmp_path / "model.laso")
+    for name in ("in", "out"):
+        (tmp_path / name).mkdir()
+    paths = [str(tmp_path / "in" / f"{i}.txt") for i in range(3)]
+    for i, path in enumerate(paths):
+        text = "".join("\n".join(x) + "\n\n" for x in X[i::3])
+        Path(path).write_text(text, encoding="utf-8")
+    found = label(paths, model=str(tmp_path / "model.laso"), out=str(tmp_path / "out"))
+    assert sorted(found) == [str(tmp_path / "out" / f"{i}.txt") for i in range(3)]
+    for i in range(3):
+        written = (tmp_path / "out" / f"{i}.txt").read_text(encoding="utf-8").strip().split("\n\n")
+        assert [each.split("\n") for each in written] == model.predict(X[i::3])
 
 
 # --------------------------------------------------------------------------- what goes wrong
