@@ -16,8 +16,9 @@ from laso.engine.hashing import mix
 from laso.engine.layout import Out
 from laso.engine.reference import input_of, output_of
 from laso.errors import BadData, BadFeature, BadTemplate
-from laso.features.base import apply_bases
+from laso.features.base import apply_bases, base_function
 from laso.features.encoder import (
+    View,
     distinct_labels,
     label_numbers,
     pack_strings,
@@ -619,3 +620,23 @@ def test_an_unknown_label_before_a_known_one_is_good_only_if_it_leads_there():
     assert good & allowed == {"B-X"}
     x, y = input_of(corpus, 1), output_of(corpus, 1)
     assert all(Tagging.is_good(x, y, start, 0, i) for i in range(len(names)))
+
+
+@quick
+@given(
+    st.lists(st.lists(st.text("aAbß1-", max_size=5), unique=True, max_size=6), max_size=3),
+    st.sampled_from([(), ("lower",), ("prefix2",), ("lower", "suffix1"), ("isupper",)]),
+)
+def test_base_features_are_numbered_as_they_first_occur(parts, bases):
+    view = View(0, bases, {})
+    ids: dict[str, int] = {}
+    expected = []
+    for values in parts:
+        view.grow(values)
+        for value in values:
+            for name in bases:
+                value = base_function(name)(value)
+            expected.append(ids.setdefault(value, len(ids)))
+    assert view.of_value.tolist() == expected
+    assert view.ids == ids
+    assert list(view.ids) == list(ids)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from laso import SearchFailed, beam, bounded_best_first, delayed, perceptron, restart, standard
@@ -178,7 +178,10 @@ def test_decoding_grows_too(grown):
 
 
 @few
-@given(st.sets(st.integers(-(2**62), 2**62) | st.integers(0, 40), max_size=30))
+@given(
+    st.sets(st.integers(-(2**62), 2**62) | st.integers(0, 40) | st.integers(-6, -1), max_size=30)
+)
+@example({-1, 63, 127, 191, 255, 0, 1})  # their places go on at the start
 def test_every_key_keeps_its_row_when_the_table_grows(keys):
     entries = np.array([(key, row + 1) for row, key in enumerate(sorted(keys))], np.int64)
     for capacity in (64, 256):

@@ -433,6 +433,37 @@ def test_compressed_arrays_are_of_the_size_they_say(stored, dtype, size):
         decompress(stored, dtype, size)
 
 
+@pytest.mark.parametrize("dtype", ["|u1", "<f4", "<u8"])
+@pytest.mark.parametrize("n", [0, 1, 7, 70_000])
+def test_compressed_arrays_are_zlib_whether_they_shrink_or_not(dtype, n):
+    random = np.random.default_rng(n)
+    flat, noise = np.arange(n) % 7, random.integers(0, 256, n * np.dtype(dtype).itemsize, np.uint8)
+    for array in (flat.astype(dtype), noise.view(dtype)):
+        stored = compress(array).tobytes()
+        planes = array.view(np.uint8).reshape(n, array.itemsize).T
+        assert zlib.decompress(stored) == planes.tobytes()
+        found = decompress(stored, dtype, n)
+        assert found.dtype == array.dtype
+        assert found.tobytes() == array.tobytes()
+        assert len(stored) <= array.nbytes + 16 * array.itemsize + array.nbytes // 10_000 + 16
+
+
+def test_weights_of_zero_are_as_good_as_none():
+    table = make_table(np.array([5, 9, 11]), np.array([[1, 2], [0, 0], [0, 3]], np.float32))
+    tensors = pack_weights(table, None)
+    expected = unpack_weights(tensors, 2, np.float32, 0)
+    explicit = {
+        "keys": tensors["keys"],
+        "counts": np.array([2, 1, 2], np.uint8),
+        "labels": np.array([0, 1, 0, 0, 1], np.uint8),
+        "values": np.array([1, 2, 0, 0, 3], np.float32),
+    }
+    found = unpack_weights(explicit, 2, np.float32, 0)
+    assert np.array_equal(found.v, expected.v)
+    assert np.array_equal(found.slots, expected.slots)
+    assert found.v.tolist() == [[1, 2], [0, 3]]
+
+
 def test_loading_makes_only_what_is_known():
     """Nothing that runs a command, imports or opens a file can be named."""
     modules = {thing.__module__ for thing in known().values()}

@@ -17,7 +17,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from laso import CRF, Chunker, JointTagger, Tagger, adagrad, exact, greedy, lbfgs, standard
+from laso import (
+    CRF,
+    Chunker,
+    JointTagger,
+    Parser,
+    Tagger,
+    adagrad,
+    exact,
+    greedy,
+    lbfgs,
+    standard,
+)
 from laso.cli.column_files import ColumnFile
 from laso.data import load_bundled
 from laso.data.formats import ColumnRoles, Format
@@ -62,6 +73,8 @@ def estimators() -> Iterator[tuple[Any, Callable[[Any], Any]]]:
     yield CRF(algorithm="ap", max_iterations=1), chunks
     for settings in ({}, {"queue": greedy()}, {"strategy": standard}):
         yield JointTagger(layers=("pos", "chunk"), epochs=1, **settings), layers
+    yield Parser(epochs=1), chunks
+    yield Parser(epochs=1, queue=greedy()), chunks
 
 
 def label_columns(estimator: Tagger, sentences: list[Any]) -> None:
@@ -90,6 +103,8 @@ def main(folder: Path) -> None:
         if isinstance(estimator, JointTagger):
             columns = [[token[:1] for token in s] for s in sentences]
         labels: Any = [[label(token) for token in s] for s in sentences]
+        if isinstance(estimator, Parser):  # each word hangs on the one before
+            labels = [[*enumerate(names)] for names in labels]
         if isinstance(estimator, CRF):
             columns = [[{"w": token[0]} for token in s] for s in columns]
         estimator.fit(columns, labels)
@@ -97,7 +112,7 @@ def main(folder: Path) -> None:
         estimator.predict_single(columns[0])
         if isinstance(estimator, Tagger) and estimator.queue is None:
             label_columns(estimator, sentences)
-        if not isinstance(estimator, JointTagger) and estimator.queue == exact():
+        if not isinstance(estimator, (JointTagger, Parser)) and estimator.queue == exact():
             estimator.predict_marginals(columns)
             # What chains fall back on: the lattice's best paths and marginals.
             estimator.predict_nbest(columns, 2)

@@ -153,6 +153,14 @@ def _with_argument(kind: str, text: str) -> Base:
     return matched
 
 
+def _affixes(affix: re.Match[str], values: Sequence[str]) -> list[str]:
+    """Return the prefixes or suffixes of all values, without a call for each."""
+    n = int(affix[2])
+    if affix[1] == "prefix":
+        return [value[:n] for value in values]
+    return [value[-n:] for value in values]
+
+
 WordLists = Mapping[str, frozenset[str]]
 """The words of lists that have no name of their own, by the paths of their files."""
 
@@ -170,7 +178,8 @@ def apply_bases(
             function = base_function(name)
         else:
             function = _flag(words[path].__contains__)
-        values = list(map(function, values))
+        affix = AFFIX.fullmatch(name)
+        values = _affixes(affix, values) if affix else list(map(function, values))
     return values
 
 

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from itertools import repeat
+from itertools import count, repeat
 from typing import Any, Self
 
 import numpy as np
@@ -40,9 +40,15 @@ class View:
 
     def grow(self, values: Sequence[str]) -> None:
         """Number the base features of new values of the column."""
-        ids = self.ids
-        new = [ids.setdefault(v, len(ids)) for v in apply_bases(self.bases, values, self.words)]
-        self.of_value = np.concatenate([self.of_value, np.array(new, np.int32)])
+        if not self.bases and not self.ids:  # the values themselves
+            self.ids = dict(zip(values, count(), strict=False))
+            self.of_value = np.arange(len(values), dtype=np.int32)
+            return
+        ids, found = self.ids, apply_bases(self.bases, values, self.words)
+        fresh = [value for value in dict.fromkeys(found) if value not in ids] if ids else found
+        ids |= zip(dict.fromkeys(fresh), count(len(ids)), strict=False)
+        new = np.fromiter(map(ids.__getitem__, found), np.int32, len(found))
+        self.of_value = np.concatenate([self.of_value, new])
 
     def encode(self, codes: Array, unknown: Sequence[str]) -> Array:
         """Return the numbers for value codes; codes beyond the known values index ``unknown``."""
@@ -162,8 +168,7 @@ class ColumnEncoder:
     def learn_values(self, column: int, values: Sequence[str]) -> None:
         """Number new values of a column, in their order, and their base features."""
         known = self.vocabularies[column]
-        for value in values:
-            known[value] = len(known)
+        known |= zip(dict.fromkeys(values), count(len(known)), strict=False)
         for view in self.views.values():
             if view.column == column:
                 view.grow(values)
