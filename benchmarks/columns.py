@@ -121,13 +121,17 @@ def settings() -> Iterator[Setting]:
         yield Setting(name, tagger(change), tagged=True)
     for name, change in WORD_CHANGES.items():
         yield Setting(name, tagger(change))
+    for rate in (0.0, 0.1, 0.3):
+        yield Setting(f"dropout {rate:g}", tagger(dropout=rate))
     for patience in (3, 10):
         name = f"epochs by a held-out tenth, patience {patience}"
         yield Setting(name, tagger(held_out=0.1, patience=patience))
     yield Setting("Chunker, 20 epochs", chunker(epochs=20), chunks=True)
+    yield Setting("Chunker, dropout 0.2", chunker(dropout=0.2), chunks=True)
     yield Setting(LAYERED_BASE, joint(), layered=True)
     yield Setting("JointTagger, margin 1", joint(update=one), layered=True)
     yield Setting("JointTagger, 20 epochs", joint(epochs=20), layered=True)
+    yield Setting("JointTagger, dropout 0.2", joint(dropout=0.2), layered=True)
 
 
 # --------------------------------------------------------------------------- running

@@ -35,6 +35,7 @@ from laso import (
 from laso.data import find_corpus, load_bundled
 from laso.data.table import Columns, Factor
 from laso.engine import layout as at
+from laso.engine.hashing import mix
 from laso.engine.machine import as_names
 from laso.engine.reference import Reference, input_of, output_of
 from laso.errors import BadData, BadTemplate, MissingData
@@ -158,11 +159,14 @@ def test_learning_and_prediction_are_those_of_the_reference_engine(queue, update
     problem = Reference(Tagging, len(tagger.classes_))
     make = beam(queue) if isinstance(queue, int) else queue
     w = update.start()
-    for i in list(range(len(few))) * tagger.n_iter_:
+    share, seed = round(tagger.dropout_rate() * at.DROPOUT_SCALE), mix(0, 1)
+    for visit, i in enumerate(list(range(len(few))) * tagger.n_iter_):
+        problem.dropout = (share, mix(seed, visit))
         w = early(problem, input_of(corpus, i), output_of(corpus, i), w, make, update)
         w.tick()
     average = averaged(w)
     found = weights(tagger)
+    problem.dropout = (0, 0)
     for name in average.keys() | found.keys():
         assert found.get(name, 0.0) == pytest.approx(average.get(name, 0.0), abs=1e-9)
     for i, sentence in enumerate(few[:3]):
