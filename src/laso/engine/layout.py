@@ -243,13 +243,21 @@ class Run(NamedTuple):
     rows: Array  # int64, beside out: the weight rows of the features
     kept_keys: Array  # int64, beside out: the features of the last step that are in no block
     kept_rows: Array  # int64, beside out: their weight rows
+    kept_sums: Array  # like the weights (labels,): the sums of these rows
+    contents: Array  # int64 (a power of two,): the contents of blocks whose own sums are known
+    content_sums: Array  # like the weights, beside contents: these sums; a single row is not kept
+    step_names: Array  # int64 (rounds * width,): hashes of the features in no block, by round
+    step_sums: Array  # like the weights, beside step_names: the sums of these features
+    step_maxima: Array  # float64, beside step_names: the highest of these sums
+    heavy: Array  # uint8: a bit for each key, or for several, with weights above the first cap
+    caps: Array  # float64 (2,): upper bounds on weights, of most rows and of all; -1: unknown
     sums: Array  # like the weights (labels,): the scores of a group
-    block_sums: Array  # like the weights (blocks + factors + 1 + kept sums, labels)
-    block_maxima: Array  # float64, beside block_sums: the highest sum of a label
+    block_sums: Array  # like the weights (blocks + factors + 1 + kept factor sums, labels)
+    block_maxima: Array  # float64, beside block_sums: the highest sum of a label; then of kept_sums
     block_versions: Array  # int64 (blocks,): the version of the weights that the sums are for
     block_owners: Array  # int64 (blocks,): the factor of an update that used the block last
     factor_rows: Array  # int64 (factors + 1, FactorColumn); the last row is the group's own
-    kept_sums: Array  # int64 (KEPT_SUMS * (factors + 1), KeptColumn): fingerprints of kept sums
+    kept_marks: Array  # int64 (KEPT_SUMS * (factors + 1), KeptColumn): fingerprints of kept sums
     block_stack: Array  # int64 (blocks + 1, StackColumn): from a block down to its sub-blocks
     meta: Array  # int64 (RunMeta,)
     delta: Array  # int64 (entries, DeltaColumn): the entries of Delta

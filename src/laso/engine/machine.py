@@ -25,6 +25,7 @@ from laso.engine.rows import (
     new_rows,
     sparse_rows,
 )
+from laso.engine.shared import no_sharing, with_shared
 from laso.errors import BadProblem, LasoError, SearchFailed, Unreachable
 
 # --------------------------------------------------------------------------- the weight table
@@ -294,13 +295,15 @@ def new_run(
         rows=np.zeros(features, np.int64),
         kept_keys=np.zeros(features, np.int64),
         kept_rows=np.zeros(features, np.int64),
+        kept_sums=np.zeros(labels, dtype),
+        **no_sharing(labels, dtype),
         sums=np.zeros(labels, dtype),
         block_sums=np.zeros((blocks + factors + kept, labels), dtype),
-        block_maxima=np.zeros(blocks + factors + kept),
+        block_maxima=np.zeros(blocks + factors + kept + 1),
         block_versions=np.zeros(blocks, np.int64),
         block_owners=np.zeros(blocks, np.int64),
         factor_rows=np.zeros((factors, len(at.FactorColumn)), np.int64),
-        kept_sums=np.zeros((kept, len(at.KeptColumn)), np.int64),
+        kept_marks=np.zeros((kept, len(at.KeptColumn)), np.int64),
         block_stack=np.zeros((blocks + 1, len(at.StackColumn)), np.int64),
         meta=np.zeros(len(at.RunMeta), np.int64),
         delta=np.zeros((1 << 10, len(at.DeltaColumn)), np.int64),
@@ -460,9 +463,9 @@ class Machine:
     ) -> tuple[Array, Array, Array]:
         run, items = self.new_run(dataset, order, table), int(sizes(dataset, order).sum())
         table = for_decoding(table, items)
+        run = with_shared(self.problem, self.options, run, table, items)
         steps = np.zeros((items + 16, len(at.StepColumn)), np.int32)
-        ends = np.zeros(len(order), np.int64)
-        scores = np.zeros(len(order))
+        ends, scores = np.zeros(len(order), np.int64), np.zeros(len(order))
         first = 0
         while first < len(order):
             begin = int(ends[first - 1]) if first else 0

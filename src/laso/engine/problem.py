@@ -19,6 +19,7 @@ NAMES = (
     "choice",
     "block",
     "sub_block",
+    "content",
     "block_features",
     "features",
     "fingerprint",
@@ -70,6 +71,11 @@ class CompiledProblem:
     key_of_group : bool, default=False
         Whether the key of a step is the same for all labels of its group. Then groups whose factors
         show that none of their steps can enter the queue are skipped in a beam by key too.
+    segments : bool, default=False
+        Whether a problem with ``content`` promises this, so that decoding in a beam by key is
+        faster: the key of a state is the number of items that it covers, and the groups of a step
+        are the numbers of items that it adds, from 1 on. All items are covered at a goal, and only
+        there. Block, choices and number of groups are the same for all states of a key.
     """
 
     weighted = False
@@ -77,6 +83,7 @@ class CompiledProblem:
     chain = -1
     partial_states = False
     key_of_group = False
+    segments = False
 
     @staticmethod
     def limits(x: Any, out: Any) -> None:
@@ -132,6 +139,17 @@ class CompiledProblem:
     def sub_block(x: Any, block: int, i: int) -> int:
         """Return the i-th sub-block of a block, which has a smaller number; -1: no more."""
         return -1
+
+    @staticmethod
+    def content(x: Any, block: int) -> int:
+        """Return a number for the block's own features; 0, by default: none is known.
+
+        Blocks with equal numbers must have equal features, also in other inputs. Decoding then sums
+        these features once for many inputs. Overriding it promises too that ``choice`` lists the
+        same labels for all steps of a block. Scores are rounded in another way: the sum of the
+        block's own features, and that of the features in no block, are each added as one number.
+        """
+        return 0
 
     @staticmethod
     def block_features(x: Any, block: int, out: Any) -> int:
@@ -207,6 +225,11 @@ def is_grouped(problem: type[CompiledProblem]) -> bool:
 def is_narrowed(problem: type[CompiledProblem]) -> bool:
     """Return whether a problem lists the labels of groups."""
     return problem.n_choices is not CompiledProblem.n_choices
+
+
+def is_shared(problem: type[CompiledProblem]) -> bool:
+    """Return whether blocks of a problem may have the same features in many inputs."""
+    return problem.content is not CompiledProblem.content
 
 
 def is_factored(problem: type[CompiledProblem]) -> bool:

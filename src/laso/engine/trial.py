@@ -80,6 +80,7 @@ class Trial:
         self.limits = np.ones(len(at.Limit), np.int64)
         self.labels = 0
         self.known_blocks: set[int] = set()
+        self.contents: dict[int, Any] = {}
 
     def run(self, deadline: float, *, paths: int | None = None) -> None:
         """Follow some paths, the gold path first, until the thread's clock shows ``deadline``."""
@@ -126,6 +127,9 @@ class Trial:
                     promise = "key_of_group: all labels of a group must have the same key"
                     first = self._integer("key", self.x, here.state, group, 0)
                     self._within("key", key, first, first, promise)
+                if self.problem.segments:
+                    promise = "segments: the key of a step is that of its state and its group"
+                    self._within("key", key, here.key + group, here.key + group, promise)
                 self._check_round(here, key)
                 self._integer("signature", self.x, *step)
                 if self.learning:
@@ -214,7 +218,15 @@ class Trial:
                     break
                 self._check_end("sub_block", i, block + CHAIN)
                 pending.append(below)
-            self._features("block_features", self.x, block)
+            written = self._features("block_features", self.x, block)
+            name = self._integer("content", self.x, block)
+            if name and self.contents.setdefault(name, written) != written:
+                raise self._broken(
+                    "content",
+                    f"{self.problem.__name__}.content returns {name} for block {block} and for one "
+                    "with other features",
+                    "Let content return equal numbers for equal features only, or 0.",
+                )
 
     # ----------------------------------------------------------------------- calls that write
 
@@ -285,7 +297,7 @@ class Trial:
                 self._within("groups", group, low, LARGEST, promise)
         return groups
 
-    def _features(self, name: str, *arguments: Any) -> None:
+    def _features(self, name: str, *arguments: Any) -> list[Any]:
         most = int(self.limits[at.MAX_FEATURES])
         keys, values = np.zeros(most, np.int64), np.ones(most)
         promise = "the number of features must stay within MAX_FEATURES"
@@ -308,6 +320,7 @@ class Trial:
                 f"{where}, expected a finite number",
                 "Correct the value, for example a division by zero.",
             )
+        return [keys[:n].tolist(), values[:n].tolist()]
 
     def _loss(self, step: tuple[Array, int, int], was_good: bool, good: bool) -> None:
         found = self._call("loss", self.x, self.y, *step, was_good, good)

@@ -6,6 +6,7 @@ scoring.py       cached blocks, factors
 agenda.py        nodes and the agenda, expansion
 updates.py       Delta, and the updates
 figures.py       Figure 1 and Figure 2
+segments.py      Figure 1 where steps are segments, faster
 entry.py         many inputs in one call
 
 Nothing here is called as it stands. Compilation joins all modules in one namespace, puts the
@@ -13,9 +14,18 @@ problem's methods in the place of those named in ``placeholders``, and compiles 
 JIT off the same code runs as plain Python.
 """
 
-from laso.engine.kernels import agenda, entry, figures, placeholders, scoring, updates, weights
+from laso.engine.kernels import (
+    agenda,
+    entry,
+    figures,
+    placeholders,
+    scoring,
+    segments,
+    updates,
+    weights,
+)
 
-MODULES = (placeholders, weights, scoring, agenda, updates, figures, entry)
+MODULES = (placeholders, weights, scoring, agenda, updates, figures, segments, entry)
 """The modules that make up the compiled code."""
 
 ENTRY_POINTS = ("learn_many", "decode_many", "largest")
@@ -31,8 +41,10 @@ INLINED = frozenset(
         "add_features",
         "add_full_row",
         "add_known_rows",
+        "add_own",
         "add_rows",
         "add_sparse_rows",
+        "cap_of",
         "checked_block",
         "checked_block_features",
         "checked_choice",
@@ -57,17 +69,23 @@ INLINED = frozenset(
         "find_rows",
         "has_good",
         "highest",
+        "highest_listed",
         "insert",
         "is_bad_factor",
         "is_sparse",
         "keep_known",
         "keep_rows",
+        "keep_sums",
         "kept_place",
+        "least_sum",
         "listed_label",
         "make_state",
         "n_rounds",
         "new_node",
         "open_round",
+        "offer_labels",
+        "offer_segments",
+        "place_among",
         "place_for",
         "remove_front",
         "room_for",
@@ -75,10 +93,13 @@ INLINED = frozenset(
         "score_factors",
         "score_group",
         "score_labels",
+        "score_shared",
         "shorten_keys",
         "size",
         "slot_of",
         "step_to",
+        "sum_segment",
+        "sum_step",
         "weight_at",
         "write_groups",
     }

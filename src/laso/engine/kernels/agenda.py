@@ -9,6 +9,7 @@ import math
 from laso.engine.kernels.placeholders import (
     FACTORED,
     KEY_OF_GROUP,
+    SHARED,
     allowed,
     apply,
     groups,
@@ -27,6 +28,7 @@ from laso.engine.kernels.scoring import (
     note_fault,
     score_factors,
     score_labels,
+    score_shared,
 )
 from laso.engine.layout import (
     BAD_KEY,
@@ -280,7 +282,7 @@ def score_group(x, y, table, run, options, node, group, n):
     These are the n labels that ``choice`` lists; all if n is -1.
     """
     state = run.states[node]
-    if not FACTORED:
+    if not (FACTORED or SHARED):
         score_labels(x, state, group, table, run)
         return True
     ranked, g, least = options.kind == RANKED, run.reals[node, G], -math.inf
@@ -294,6 +296,8 @@ def score_group(x, y, table, run, options, node, group, n):
         least = (threshold - g - rounding) / table.reals[SCALE]
     if run.ints[node, GOOD] > 0 and has_good(x, y, state, group, run, n):
         least = -math.inf
+    if not FACTORED:
+        return score_shared(x, state, group, table, run, least, n)
     return score_factors(x, state, group, table, run, least, n)
 
 

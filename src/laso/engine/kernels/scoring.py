@@ -8,16 +8,20 @@ a value that harms nothing takes its place. The caller ends with the status of t
 
 from __future__ import annotations
 
+import math
+
 from laso.engine.hashing import mix, prefetch
 from laso.engine.kernels.placeholders import (
     FACTORED,
     GROUPED,
     KEPT,
     NARROWED,
+    SHARED,
     WEIGHTED,
     block,
     block_features,
     choice,
+    content,
     factors,
     features,
     fingerprint,
@@ -183,15 +187,74 @@ def sum_block(x, table, run, root):
             below = sub_block(x, number, i)
             for label in range(n_labels):
                 sums[label] += cached[below, label]
-        add_rows(table, run, checked_block_features(x, number, run), sums)
+        if SHARED:
+            add_own(x, table, run, number, sums)
+        else:
+            add_rows(table, run, checked_block_features(x, number, run), sums)
         if FACTORED:
             run.block_maxima[number] = highest(sums, checked_labels(x, run))
         versions[number] = version
         top -= 1
 
 
+def add_own(x, table, run, number, sums):
+    """Add the weights of a block's own features as one number, which blocks may share."""
+    kept, name = run.contents, content(x, number)
+    at = name & (kept.shape[0] - 1)
+    own = run.content_sums[at]
+    if name == 0 or kept[at] != name or kept.shape[0] == 1:
+        kept[at] = name
+        fill(own, 0.0)
+        add_rows(table, run, checked_block_features(x, number, run), own)
+    for label in range(sums.shape[0]):
+        sums[label] += own[label]
+
+
+def score_shared(x, state, group, table, run, least, n_listed):
+    """Do what ``score_labels`` does, if a listed label may exceed ``least``; else return False."""
+    sums, cached, kept = run.sums, run.block_sums, run.kept_sums
+    number, maxima = checked_block(x, state, group, run), run.block_maxima
+    n = checked_features(x, state, group, run)
+    top = keep_sums(table, run, n, checked_labels(x, run))
+    if number < 0:
+        for label in range(sums.shape[0]):
+            sums[label] = kept[label]
+        return True
+    if run.block_versions[number] != run.meta[VERSION]:
+        sum_block(x, table, run, number)
+        n_labels = n_listed if NARROWED and n_listed >= 0 else checked_labels(x, run)
+        most = -math.inf
+        for c in range(n_labels):
+            most = max(most, cached[number, listed_label(x, state, group, c, run, n_listed)])
+        maxima[number] = most
+    most = maxima[number]
+    if top + most + 1e-6 * (abs(top) + abs(most)) < least:  # with room for rounding
+        return False
+    for label in range(sums.shape[0]):
+        sums[label] = cached[number, label] + kept[label]
+    return True
+
+
+def keep_sums(table, run, n, n_labels):
+    """Sum the n features in the buffer, unless the last step had the same; the highest sum."""
+    keys, kept, meta = run.out.keys, run.kept_keys, run.meta
+    same = meta[KEPT_VERSION] == meta[VERSION] and meta[KEPT_KEYS] == n
+    for f in range(n):
+        same &= kept[f] == keys[f]
+        kept[f] = keys[f]
+    if not same:
+        fill(run.kept_sums, 0.0)
+        add_rows(table, run, n, run.kept_sums)
+        meta[KEPT_KEYS], meta[KEPT_VERSION] = n, meta[VERSION]
+        run.block_maxima[-1] = highest(run.kept_sums, n_labels)
+    return run.block_maxima[-1]
+
+
 def score_labels(x, state, group, table, run):
     """Write w . phi of every label of a group to run.sums; blocks are summed once a version."""
+    if SHARED and not FACTORED:
+        score_shared(x, state, group, table, run, -math.inf, -1)
+        return
     sums, cached = run.sums, run.block_sums
     number = checked_block(x, state, group, run)
     if number >= 0:

@@ -39,6 +39,7 @@ from laso.engine.problem import (
     is_foreign,
     is_grouped,
     is_narrowed,
+    is_shared,
 )
 
 # Wrappers for calls from Python and C, which no inner function needs, are slow to compile.
@@ -124,6 +125,8 @@ class Engine:
         space["GROUPED"] = is_grouped(problem) and not problem.weighted
         space["NARROWED"] = is_narrowed(problem)
         space["KEPT"] = has_fingerprints(problem)
+        space["SHARED"] = is_shared(problem) and not problem.weighted
+        space["SEGMENTS"] = bool(problem.segments) and space["SHARED"]
         space["KEY_OF_GROUP"] = bool(problem.key_of_group)
         made: dict[Any, Any] = {}
         for name in NAMES:
@@ -210,6 +213,7 @@ def signatures() -> dict[str, Any]:
         "choice": (x, state, group, i),
         "block": (x, state, group),
         "sub_block": (x, i, i),
+        "content": (x, i),
         "block_features": (x, i, out),
         "features": (x, state, group, out),
         "fingerprint": (x, state, group),

@@ -52,6 +52,8 @@ def kind_of(template: Template) -> int:
         return _GRAMS[grams.pop()]
     if "" in places:
         return chunking.STEP
+    if places == {"all"} and len(template.atoms) == 1:
+        return chunking.SEQUENCE
     if len(places) == 1 and places <= set(ENDS):
         return chunking.BEGIN if "first" in places else chunking.END
     return chunking.WHOLE
@@ -93,6 +95,9 @@ class SegmentEncoder(ColumnEncoder):
             if kind <= chunking.EACH:
                 columns = [self._view(template, atom) for atom in template.atoms]
                 programs.setdefault(kind, []).append((key, columns))
+            elif kind == chunking.SEQUENCE:
+                columns = [1 + self._sequences.index(self._view(template, template.atoms[0]))]
+                programs.setdefault(kind, []).append((key, columns))
             else:
                 atoms = [self._atom(template, atom) for atom in template.atoms]
                 programs.setdefault(kind, []).append((key, atoms))
@@ -116,13 +121,13 @@ class SegmentEncoder(ColumnEncoder):
         return make_spec(
             self.programs,
             limits=self.limits,
-            sums=(len(self.views), 1 + len(self._sequences)),
+            sums=(len(self.views), 2 + len(self._sequences)),
         )
 
     def shift_pool(self, items: Array, offset: int) -> Array:
         """Shift pool indices by ``offset``."""
         items = items.copy()
-        items[:, -1] += offset // (1 + len(self._sequences))
+        items[:, -1] += offset // (2 + len(self._sequences))
         return items
 
     def spec_for(self, longest: int, most: int | None) -> Array:
@@ -142,11 +147,14 @@ class SegmentEncoder(ColumnEncoder):
             mix_arrays(np.ones(n, np.uint64), items[:, column].astype(np.int64).view(np.uint64))
             for column in self._sequences
         ]
+        words = np.zeros(n, np.uint64)
+        for column in range(len(self.views)):
+            words = mix_arrays(words, items[:, column].astype(np.int64).view(np.uint64))
         outputs = np.full(n, -1, np.int32) if gold is None else gold.astype(np.int32)
         return Dataset(
             items,
             starts,
-            sequence_sums(hashed, lengths),
+            sequence_sums(hashed, words, lengths),
             np.zeros(0, np.float32),
             self.spec,
             outputs,

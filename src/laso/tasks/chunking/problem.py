@@ -13,8 +13,9 @@ new compilation. The score of a chunk is the sum of cached blocks that many chun
 
     GRAM(i)      word i alone, then with the pairs, then with the triples that end there
     END(e)       the features of an end at e
+    BEGIN(s)     the features of a beginning at s
     INNER(s, l)  INNER(s, l - 1), the grams of the chunk's last word, and this word at its position;
-                 with l = 1 also the features of a beginning at s
+                 with l = 1 it has BEGIN(s) in place of INNER
     WHOLE(s, l)  INNER(s, l), END(s + l), and the features of the whole chunk
 
 An output has ``chunk_code(length, label)`` for each word at which a chunk begins, and -1 for the
@@ -43,7 +44,7 @@ from laso.features.windows import value_at
     LIMITS,  # the offset of the largest chunk lengths of each label
     SHIFT,  # the number of bits that two blocks for each length need
     SUMS,  # the column with the pool row that has the running sums before a word
-    WIDTH,  # of such a row: a power, then the sums of the columns
+    WIDTH,  # of such a row: a power, then the sums of the columns, then a hash of the word
     COSTS,  # the offset of the class costs; 0: none
     CHOICES,  # the offset of the offsets of the labels of chunks, by length
     TAIL,  # and the two after it: the largest gram in a chunk of 1, 2 and more words
@@ -51,8 +52,11 @@ from laso.features.windows import value_at
 PROGRAMS = TAIL + 3
 # For each kind of template: the offset of its program, and the number of templates. The first three
 # kinds are grams of one, two and three words.
-ANY, PAIR, TRIPLE, EACH, BEGIN, END, WHOLE, STEP = range(8)
-HEAD = PROGRAMS + 2 * 8
+ANY, PAIR, TRIPLE, EACH, BEGIN, END, WHOLE, STEP, SEQUENCE = range(9)
+KINDS = 9
+HEAD = PROGRAMS + 2 * KINDS
+# Blocks are numbered by kind: grams of one, two and three words, ends, beginnings, then the rest.
+ENDS, BEGINS, CHUNKS = 3, 4, 5
 
 FIRST, LAST, LENGTH, ALL, LABEL = range(5)  # the kinds of atoms
 
@@ -102,6 +106,20 @@ def gram_keys(x, kind, i, position, out):
     return n
 
 
+def sequence_keys(x, start, length, out):
+    """Write the feature keys of the sequences of a chunk's values, one column each."""
+    spec, pool, keys = x.spec, x.pool, out.keys
+    at, n = spec[PROGRAMS + 2 * SEQUENCE], spec[PROGRAMS + 2 * SEQUENCE + 1]
+    row = x.items[start, spec[SUMS]] * spec[WIDTH]
+    until, power = row + length * spec[WIDTH], int(pool[row])
+    for k in range(n):
+        column = spec[at + 2 * k + 1]
+        # A sequence's hash is a difference of running sums, shifted to a common position.
+        value = (int(pool[until + column]) - int(pool[row + column])) * power
+        keys[k] = mix(spec[at + 2 * k], value)
+    return n
+
+
 def atom_keys(x, kind, start, length, label, out, written):
     """Append the feature keys of templates whose atoms refer to the whole chunk."""
     spec, items, pool, keys = x.spec, x.items, x.pool, out.keys
@@ -121,7 +139,6 @@ def atom_keys(x, kind, start, length, label, out, written):
             elif what == LENGTH:
                 value = length
             elif what == ALL:
-                # A sequence's hash is a difference of running sums, shifted to a common position.
                 value = (int(pool[until + column]) - int(pool[row + column])) * power
             else:
                 value = label
@@ -134,17 +151,19 @@ class Chunking(CompiledProblem):
     """Cut a sentence into labelled chunks from left to right."""
 
     costs = COSTS
+    key_of_group = True
+    segments = True
 
     @staticmethod
     def limits(x, out):
         n, spec = x.items.shape[0], x.spec
         out[STATE_SIZE] = 2
         out[MAX_GROUPS] = spec[LIMIT]
-        most = spec[PROGRAMS + 2 * EACH + 1] + spec[PROGRAMS + 2 * BEGIN + 1]
-        for kind in range(8):
+        most = spec[PROGRAMS + 2 * SEQUENCE + 1] + spec[PROGRAMS + 2 * WHOLE + 1]
+        for kind in range(KINDS):
             most = max(most, spec[PROGRAMS + 2 * kind + 1])
         out[MAX_FEATURES] = most
-        out[BLOCKS] = 4 * n + (n << spec[SHIFT])
+        out[BLOCKS] = CHUNKS * n + (n << spec[SHIFT])
         out[STEPS] = n
 
     @staticmethod
@@ -171,49 +190,63 @@ class Chunking(CompiledProblem):
 
     @staticmethod
     def block(x, state, group):
-        return 4 * x.items.shape[0] + (state[0] << x.spec[SHIFT]) + 2 * group - 1
+        return CHUNKS * x.items.shape[0] + (state[0] << x.spec[SHIFT]) + 2 * group - 1
 
     @staticmethod
     def sub_block(x, block, i):
         spec, n = x.spec, x.items.shape[0]
-        at = block - 4 * n
+        at = block - CHUNKS * n
         if at < 0:  # the block of a triple includes that of its last pair, a pair that of its word
-            return block - n if i == 0 and n <= block < 3 * n else -1
+            return block - n if i == 0 and n <= block < ENDS * n else -1
         start = at >> spec[SHIFT]
         length = ((at - (start << spec[SHIFT])) >> 1) + 1
         last = start + length - 1
         if at & 1:
             if i == 0:
                 return block - 1
-            return 3 * n + last if i == 1 and spec[PROGRAMS + 2 * END + 1] > 0 else -1
-        if i == 0 and length > 1:
-            return block - 2
+            return ENDS * n + last if i == 1 and spec[PROGRAMS + 2 * END + 1] > 0 else -1
+        before = length > 1 or spec[PROGRAMS + 2 * BEGIN + 1] > 0
+        if i == 0 and before:
+            return block - 2 if length > 1 else BEGINS * n + start
         grams = spec[TAIL + min(length, 3) - 1]
-        return (grams - 1) * n + last if i == min(length - 1, 1) and grams > 0 else -1
+        return (grams - 1) * n + last if i == int(before) and grams > 0 else -1
+
+    @staticmethod
+    def content(x, block):
+        spec, n = x.spec, x.items.shape[0]
+        at = block - CHUNKS * n
+        if at < 0 or at & 1:
+            return 0
+        start = at >> spec[SHIFT]
+        position = (at - (start << spec[SHIFT])) >> 1
+        row = x.items[start + position, spec[SUMS]] * spec[WIDTH]
+        # Neighbours in memory: a word that ends segments of many lengths is at as many positions.
+        return (mix(x.pool[row + spec[WIDTH] - 1], position >> 4) & -16) | (position & 15)
 
     @staticmethod
     def block_features(x, block, out):
         # One call of each kind, since every call is inlined by the compiler.
         spec, n = x.spec, x.items.shape[0]
-        at = block - 4 * n
+        at = block - CHUNKS * n
         start, length, position = at >> spec[SHIFT], 1, 0
         grams = atoms = -1
-        if block < 3 * n:
+        if block < ENDS * n:
             grams = (block >= n) + (block >= 2 * n)
             start = block - grams * n
         elif at < 0:
-            start = block - 3 * n
-            atoms = END
+            atoms = END if block < BEGINS * n else BEGIN
+            start = block - (ENDS if atoms == END else BEGINS) * n
         else:
             length = ((at - (start << spec[SHIFT])) >> 1) + 1
             if at & 1:
                 atoms = WHOLE
             else:
                 grams, position = EACH, length - 1
-                atoms = BEGIN if length == 1 else -1
         written = 0
         if grams >= 0:
             written = gram_keys(x, grams, start + position, position, out)
+        if atoms == WHOLE:
+            written = sequence_keys(x, start, length, out)
         if atoms >= 0:
             written = atom_keys(x, atoms, start, length, 0, out, written)
         return written
@@ -290,11 +323,12 @@ def make_spec(programs: Programs, *, limits: Sequence[int], sums: tuple[int, int
     for words in (1, 2, 3):
         used = [kind + 1 for kind in (ANY, PAIR, TRIPLE)[:words] if programs.get(kind)]
         spec[TAIL + words - 1] = max(used, default=0)
-    for kind in range(8):
+    for kind in range(KINDS):
         templates = programs.get(kind, ())
         spec[PROGRAMS + 2 * kind : PROGRAMS + 2 * kind + 2] = [len(spec), len(templates)]
         for key, atoms in templates:
-            spec += [key, len(atoms), *np.ravel(atoms).tolist()]
+            head = [key] if kind == SEQUENCE else [key, len(atoms)]
+            spec += [*head, *np.ravel(atoms).tolist()]
     return np.array(spec, np.int64)
 
 
@@ -316,20 +350,21 @@ _INVERSE = pow(_BASE, -1, 1 << 64)
 _MULTIPLIERS = np.array([_BASE, _INVERSE], np.uint64)
 
 
-def sequence_sums(values: Sequence[Array], lengths: Array) -> Array:
+def sequence_sums(values: Sequence[Array], words: Array, lengths: Array) -> Array:
     """Return the pool: rows from which the hash of any sequence of words takes constant time.
 
     ``values`` are columns of 64-bit hashes, one for each word. The row of word i of its sentence
-    has base^i, then for each column the sum of value * base^-j over all words j before. The sums
-    run over all sentences, so that there is one row more than words.
+    has base^i, then for each column the sum of value * base^-j over all words j before, and at last
+    the hash of the whole word from ``words``. The sums run over all sentences, so that there is one
+    row more than words.
     """
     n = int(lengths.sum())
     place = np.arange(n) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     steps = np.repeat(_MULTIPLIERS[:, None], int(lengths.max(initial=0)) + 1, axis=1)
     steps[:, 0] = 1
     powers, inverses = np.cumprod(steps, axis=1)
-    rows = np.zeros((n + 1, 1 + len(values)), np.uint64)
-    rows[:n, 0] = powers[place]
+    rows = np.zeros((n + 1, 2 + len(values)), np.uint64)
+    rows[:n, 0], rows[:n, -1] = powers[place], words
     for column, hashes in enumerate(values, start=1):
         rows[1:, column] = np.cumsum(hashes * inverses[place])
     return rows.view(np.int64).reshape(-1)

@@ -1,0 +1,71 @@
+"""Working space for sums that many inputs share, and for bounds on the sums of segments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from laso.engine import layout as at
+from laso.engine.layout import Array, Options, Run, WeightTable
+from laso.engine.problem import CompiledProblem, is_shared
+from laso.engine.rows import is_sparse
+
+CONTENTS_PER_ITEM, MOST_CONTENTS = 4, (1 << 17) - 1
+HEAVY_BITS = 1 << 16
+ROWS_PER_HEAVY = 1 << 10  # about one row of so many may exceed the cap of most rows
+ROWS_DRAWN = 1 << 14  # to choose that cap
+ROWS_AT_ONCE = 1 << 13  # that fit into the processor's cache
+
+
+def no_sharing(labels: int, dtype: Any) -> dict[str, Array]:
+    """Return the arrays of a run in which nothing is shared."""
+    return {
+        "contents": np.zeros(1, np.int64),
+        "content_sums": np.zeros((1, labels), dtype),
+        "step_names": np.zeros(0, np.int64),
+        "step_sums": np.zeros((0, labels), dtype),
+        "step_maxima": np.zeros(0),
+        "heavy": np.zeros(1, np.uint8),
+        "caps": np.full(2, -1.0),
+    }
+
+
+def with_shared(
+    problem: type[CompiledProblem], options: Options, run: Run, table: WeightTable, items: int
+) -> Run:
+    """Return working space for decoding so many items, with room for what a problem shares."""
+    if not is_shared(problem) or problem.weighted:
+        return run
+    labels, dtype = run.content_sums.shape[1], run.content_sums.dtype
+    n = 1 << min(CONTENTS_PER_ITEM * items, MOST_CONTENTS).bit_length()
+    run = run._replace(contents=np.zeros(n, np.int64), content_sums=np.zeros((n, labels), dtype))
+    if not problem.segments or options.kind != at.ROUNDS or not options.keyed:
+        return run
+    steps = len(run.agenda) * options.width
+    run = run._replace(
+        step_names=np.zeros(steps, np.int64),
+        step_sums=np.zeros((steps, labels), dtype),
+        step_maxima=np.zeros(steps),
+    )
+    # A table without a filter has too many rows for so few items.
+    return with_caps(run, table) if len(table.bloom) and not is_sparse(table) else run
+
+
+def with_caps(run: Run, table: WeightTable) -> Run:
+    """Return working space with upper bounds on the weights of a table's rows."""
+    rows = int(table.ints[at.ROWS])
+    most = np.zeros(rows + 1, table.v.dtype)  # by row + 1, as in slots; no weight is below 0 here
+    for first in range(0, rows, ROWS_AT_ONCE):
+        part = table.v[first : min(first + ROWS_AT_ONCE, rows)]
+        highest = most[first + 1 : first + 1 + len(part)]
+        for label in range(part.shape[1]):
+            np.maximum(highest, part[:, label], out=highest)
+    if not np.isfinite(most.max()):
+        return run
+    some = np.sort(most[1 :: 1 + rows // ROWS_DRAWN])
+    caps = np.array([some[-1 - len(some) // ROWS_PER_HEAVY] if rows else 0.0, most.max()])
+    keys = table.slots[(most > caps[0])[table.slots[:, at.SLOT_ROW]], at.SLOT_KEY]
+    flags = np.zeros(HEAVY_BITS, bool)
+    flags[(keys >> 20) & (HEAVY_BITS - 1)] = True
+    return run._replace(heavy=np.packbits(flags, bitorder="little"), caps=caps.astype(np.float64))
