@@ -16,15 +16,17 @@ from typing import Any
 import numpy as np
 
 from laso.engine import layout as at
+from laso.engine import option_kinds as kinds
 from laso.engine.chain_search import chain_probabilities, decode_chains, promises_chains
 from laso.engine.checks import LEARNING
 from laso.engine.lattice import layout as la
 from laso.engine.lattice.layout import Ascent, Paths, Posteriors
-from laso.engine.layout import Array, Dataset, Options, WeightTable
+from laso.engine.layout import Array, Dataset, WeightTable
 from laso.engine.likelihood import Callback, Climber, Score, climb, maximise
 from laso.engine.machine import Machine, longer, mapped, new_table, parts, prepared, sizes
 from laso.engine.native import Kernels, compiled
 from laso.engine.objective import Evaluator, in_threads
+from laso.engine.option_kinds import Options
 from laso.engine.options import options_for, own_key
 from laso.engine.passes import InTurn, Plan, Training, train
 from laso.engine.problem import CompiledProblem, is_factored
@@ -119,7 +121,9 @@ class ExactMachine:
         options = options_for(self.problem, queue, rule, standard)
         if not self.expected:
             return options
-        return options._replace(strategy=int(at.EXPECTED if self.unseen else at.EXPECTED_GOLD))
+        return options._replace(
+            strategy=int(kinds.EXPECTED if self.unseen else kinds.EXPECTED_GOLD)
+        )
 
     def new_table(
         self, n_labels: int, *, dtype: Any = np.float32, hash_bits: int = 0

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from laso.engine import layout as at
+from laso.engine import option_kinds as kinds
 from laso.engine.bloom import filtered, for_decoding, without_filter
 from laso.engine.checks import check_inputs, is_needed
-from laso.engine.layout import Array, Dataset, Options, Out, Run, WeightTable
+from laso.engine.layout import Array, Dataset, Out, Run, WeightTable
 from laso.engine.native import Kernels, compiled
+from laso.engine.option_kinds import Options
 from laso.engine.problem import CompiledProblem, has_fingerprints, is_factored
 from laso.engine.room import check_room
 from laso.engine.rows import (
@@ -89,7 +91,7 @@ def check_weights(labels: int, rows: int, item: int) -> None:
 
 def prepared(table: WeightTable, options: Options) -> WeightTable:
     """Return the table with room for all that the update of the options needs."""
-    return with_precisions(table) if options.update == at.AROW else table
+    return with_precisions(table) if options.update == kinds.AROW else table
 
 
 def with_precisions(table: WeightTable) -> WeightTable:
@@ -400,7 +402,7 @@ class Machine:
     @property
     def learning_kernels(self) -> Kernels:
         """The entry points for learning."""
-        return compiled(self.problem, full=self.options.strategy >= at.STANDARD)
+        return compiled(self.problem, full=self.options.strategy >= kinds.STANDARD)
 
     def check(self, dataset: Dataset, order: Array, table: WeightTable, *, learning: bool) -> None:
         """Run a user's own problem uncompiled on some of these inputs (see ``checks``)."""

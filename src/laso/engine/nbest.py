@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from laso.engine import layout as at
+from laso.engine import option_kinds as kinds
 from laso.engine.exact import NBest
 from laso.engine.layout import Array, Dataset, Out, Run, WeightTable
 from laso.engine.machine import Machine, failure, grown_run, longer, mapped, parts, sizes
@@ -67,7 +68,7 @@ def _some(
 
 def _held(run: Run, kind: int, best: Array, score: float) -> list[Path]:
     """Return the goals of the last round that was opened; the first of them was dequeued."""
-    if kind == at.RANKED:
+    if kind == kinds.RANKED:
         return [(score, [(int(group), int(label)) for group, label in best])]
     opened = run.agenda[len(run.agenda) - at.EXTRA_LISTS + at.OPEN_ROUND]
     nodes = opened[at.FIRST : at.FIRST + int(run.meta[at.ROUND_END])].tolist()

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from laso.arow import Arow
-from laso.engine import layout as at
-from laso.engine.layout import Options
+from laso.engine import option_kinds as kinds
+from laso.engine.option_kinds import Options
 from laso.engine.problem import CompiledProblem
 from laso.errors import quoted
 from laso.learn import (
@@ -66,7 +66,7 @@ def options_for(
         kind=kind,
         keyed=keyed,
         width=width,
-        update=int(at.PERCEPTRON),
+        update=int(kinds.PERCEPTRON),
         weighting=WEIGHTINGS.index(weighting),
         strategy=STRATEGIES.index(strategy),
         normalize_always=0,
@@ -81,7 +81,7 @@ def options_for(
         if update.p != 2.0:
             raise ValueError(f"the compiled engine has ALMA for p = 2 only, found p = {update.p}")
         return options._replace(
-            update=int(at.ALMA),
+            update=int(kinds.ALMA),
             alpha=float(update.alpha),
             b=float(update.b),
             c=float(update.C),
@@ -90,11 +90,11 @@ def options_for(
         )
     if isinstance(update, PassiveAggressive):
         return options._replace(
-            update=int(at.PASSIVE_AGGRESSIVE), c=float(update.C), margin=float(update.margin)
+            update=int(kinds.PASSIVE_AGGRESSIVE), c=float(update.C), margin=float(update.margin)
         )
     if isinstance(update, Arow):
         return options._replace(
-            update=int(at.AROW),
+            update=int(kinds.AROW),
             alpha=float(update.variance),
             c=float(update.gamma),
             margin=float(update.margin),
@@ -114,12 +114,12 @@ def _queue(problem: type[CompiledProblem], queue: MakeQueue) -> tuple[int, int, 
     if width > WIDEST:
         raise ValueError(f"the width of a beam must be at most {WIDEST}, found {shortened(width)}")
     if type(queue) is BoundedBestFirst:
-        return int(at.RANKED), 0, queue.width
+        return int(kinds.RANKED), 0, queue.width
     if type(queue) is Beam and queue.key in (None, depth, own_key):
         has_key = problem.key is not CompiledProblem.key
         if queue.key == own_key and not has_key:
             raise ValueError(f"{problem.__name__} has no key to group a beam by")
-        return int(at.ROUNDS), int(has_key and queue.key != depth), queue.width
+        return int(kinds.ROUNDS), int(has_key and queue.key != depth), queue.width
     raise ValueError(
         "the compiled engine has the queues greedy(), beam(n), beam(n, key=depth), "
         f"bounded_best_first(n) and exact() without a signature, found {quoted(queue, limit=200)}"

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from laso.engine import layout as at
-from laso.engine.layout import Array, Options, Run, WeightTable
+from laso.engine import option_kinds as kinds
+from laso.engine.layout import Array, Run, WeightTable
+from laso.engine.option_kinds import Options
 from laso.engine.problem import CompiledProblem, is_shared
 from laso.engine.rows import is_sparse
 
@@ -40,7 +42,7 @@ def with_shared(
     labels, dtype = run.content_sums.shape[1], run.content_sums.dtype
     n = 1 << min(CONTENTS_PER_ITEM * items, MOST_CONTENTS).bit_length()
     run = run._replace(contents=np.zeros(n, np.int64), content_sums=np.zeros((n, labels), dtype))
-    if not problem.segments or options.kind != at.ROUNDS or not options.keyed:
+    if not problem.segments or options.kind != kinds.ROUNDS or not options.keyed:
         return run
     steps = len(run.agenda) * options.width
     run = run._replace(

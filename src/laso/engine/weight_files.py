@@ -110,7 +110,7 @@ def _with_entries(start: Start, found: Difference, rows: int) -> Start:
         made[name] = spread(values[name], np.searchsorted(union, places), len(union))
         made[name][np.searchsorted(union, found.where)] = getattr(found, name)
     row, label = np.divmod(union, int(start.ints[at.LABELS]))
-    arrays = from_triples(row, label, made, len(start.keys))
+    arrays = from_triples(row, label, made, len(start.keys), int(start.ints[at.LABELS]))
     v, heads, precisions = (arrays[name] for name in ("v", "heads", "precisions"))
     return start._replace(v=v, heads=heads, precisions=precisions)
 

@@ -61,7 +61,6 @@ from laso.engine.layout import (
     ORDER,
     PARENT,
     QUEUED,
-    RANKED,
     ROUND_AT,
     ROUND_END,
     SCALE,
@@ -72,6 +71,7 @@ from laso.engine.layout import (
     WAITING_GOALS,
     G,
 )
+from laso.engine.option_kinds import RANKED
 
 # --------------------------------------------------------------------------- nodes
 

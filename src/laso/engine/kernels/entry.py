@@ -9,7 +9,6 @@ from laso.engine.kernels.figures import forget_example, learn_full, learn_one, s
 from laso.engine.kernels.placeholders import FULL, SEGMENTS, limits
 from laso.engine.kernels.segments import search_segments
 from laso.engine.layout import (
-    DELAYED,
     DEPTH,
     DEQUEUED,
     DONE,
@@ -36,6 +35,7 @@ from laso.engine.layout import (
     G,
     Input,
 )
+from laso.engine.option_kinds import DELAYED
 
 
 def input_of(dataset, i):

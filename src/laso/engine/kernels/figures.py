@@ -27,10 +27,8 @@ from laso.engine.layout import (
     BEST,
     BEST_GOOD,
     CONTENDERS,
-    DELAYED,
     DEPTH,
     DONE,
-    EARLY,
     ERRORS,
     FAILED,
     FAULT,
@@ -47,7 +45,6 @@ from laso.engine.layout import (
     LABEL,
     LOSS,
     MARGIN,
-    MAX_VIOLATION,
     MORE_NODES,
     MORE_SCRATCH,
     NODES,
@@ -57,7 +54,6 @@ from laso.engine.layout import (
     PARENT,
     PATH,
     PENDING,
-    RANKED,
     ROUND_AT,
     ROUND_END,
     SCORE,
@@ -68,6 +64,7 @@ from laso.engine.layout import (
     WITH_GOLD,
     G,
 )
+from laso.engine.option_kinds import DELAYED, EARLY, MAX_VIOLATION, RANKED
 
 
 def search_one(x, y, table, run, options):

@@ -27,11 +27,8 @@ from laso.engine.kernels.weights import (
     weight_at,
 )
 from laso.engine.layout import (
-    ALMA,
-    AROW,
     BLOCK_CODES,
     CONTENDERS,
-    DELAYED,
     DELTA_LABEL,
     DELTA_NEXT,
     DELTA_ROW,
@@ -46,14 +43,12 @@ from laso.engine.layout import (
     LABEL,
     LABELS,
     LOSS,
-    LOSS_PROPORTIONAL,
     MARGIN,
     MASS,
     MORE_ENTRIES,
     MORE_ROWS,
     MORE_SCRATCH,
     PARENT,
-    PASSIVE_AGGRESSIVE,
     PATH,
     PATHS,
     ROWS,
@@ -67,6 +62,13 @@ from laso.engine.layout import (
     USED,
     VERSION,
     WEIGHTS,
+)
+from laso.engine.option_kinds import (
+    ALMA,
+    AROW,
+    DELAYED,
+    LOSS_PROPORTIONAL,
+    PASSIVE_AGGRESSIVE,
     WORST,
 )
 

@@ -56,10 +56,7 @@ from laso.engine.lattice.likelihood import (
     expect_at,
 )
 from laso.engine.layout import (
-    ALMA,
     DONE,
-    EXPECTED,
-    EXPECTED_GOLD,
     FAILED,
     FAULT,
     GENERATION,
@@ -76,6 +73,7 @@ from laso.engine.layout import (
     UNREACHABLE,
     WITH_GOLD,
 )
+from laso.engine.option_kinds import ALMA, EXPECTED, EXPECTED_GOLD
 
 # --------------------------------------------------------------------------- decoding
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from laso.engine import hashing, kernels, lattice, layout, text
+from laso.engine import hashing, kernels, lattice, layout, option_kinds, text
 from laso.engine.native import calls
 from laso.engine.problem import NAMES, CompiledProblem
 
@@ -52,7 +52,12 @@ class Variant(NamedTuple):
 PLAIN = Variant(full=False, exact=False, checked=False)
 
 COMPILING = ("jit.py", "packed.py")  # not imported here, since they import Numba
-SUPPORT = (hashing, layout, calls)  # not compiled as a whole, but compiled code depends on them
+SUPPORT = (
+    hashing,
+    layout,
+    option_kinds,
+    calls,
+)  # not compiled as a whole, but compiled code depends on them
 
 
 def flags(problem: type[CompiledProblem]) -> tuple[bool, ...]:
