@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from laso import BadData, BadModel, Parser, Tagger, load_model
+from laso import BadData, BadModel, Parser, Tagger, early, load_model, perceptron, worst
 from laso.data import write_columns
 from laso.engine.rows import dense_rows
 from laso.estimators import search
@@ -102,13 +102,37 @@ def test_column_files(tmp_path):
     model = Parser(epochs=10).fit(path)
     assert _weights(model) == _weights(fitted())
     assert model.predict(path) == fitted().predict(rows) == Y
-    found = parsing.evaluate(model, path)
+    found = parsing.scores_of(model, path)
     assert (found["uas"], found["las"], found["exact"]) == (100, 100, 100)
 
 
 def test_the_report_of_the_experiment(tmp_path):
     (path,) = parsing.write([], {}, tmp_path)
     assert "# Dependency trees" in path.read_text(encoding="utf-8")
+
+
+def test_the_report_has_the_beams_of_training_and_of_decoding(tmp_path):
+    pytest.importorskip("matplotlib")
+    model = Parser(queue=4, epochs=3, update=perceptron(weighting=worst)).fit(X, Y)
+    path = tmp_path / "trees.txt"
+    write_columns(
+        path,
+        [
+            [(*token, str(head), label) for token, (head, label) in zip(*pair, strict=True)]
+            for pair in zip(X, Y, strict=True)
+        ],
+    )
+    parts = parsing.evaluate(model, path)["parts"]
+    assert [part["decode_beam"] for part in parts] == [1, 4, 8, 16]
+    assert model.queue == 4
+    other = Parser(queue=4, epochs=3, strategy=early).fit(X, Y)
+    assert [part["decode_beam"] for part in parsing.evaluate(other, path)["parts"]] == [4]
+    same = {"row": "LaSO at beam 4", "features": "default", "resources": [], "corpus": "some"}
+    more = {"epochs": 3, "cpu_s": 1.0, "peak_mb": 1.0, "seed": 0, "machine": {}, "jobs": 1}
+    more["versions"] = {"laso": "1"}
+    text, picture = parsing.write([{**same, **more, **part} for part in parts], {}, tmp_path)
+    assert "Table 3 for trees" in text.read_text(encoding="utf-8")
+    assert picture.suffix == ".svg"
 
 
 def test_the_corpus_of_the_experiment_has_trees(file):

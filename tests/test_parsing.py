@@ -37,6 +37,7 @@ HYBRID = SYSTEMS["arc-hybrid"]
 
 
 LABELS = (*OPERATORS, "reduce")
+STEPS = tree_encoder([], LABELS).operators
 
 
 def sentence(n: int, **given: Any) -> Input:
@@ -79,7 +80,7 @@ class Space:
 
     def tree(self, path: tuple[int, ...]) -> Tree:
         found: list[Any] = [None] * self.n
-        for arc in self.system.arcs([LABELS[label] for label in path], self.n):
+        for arc in self.system.arcs([STEPS[label] for label in path], self.n):
             if arc is not None:
                 word, head, label = arc
                 found[word] = (0 if head == self.n else head + 1, label)
@@ -203,8 +204,8 @@ def test_the_loss_of_a_path_is_the_number_of_wrong_arcs(data, n):
 def test_the_arc_of_a_step_is_read_off_its_state(system):
     space = Space(system, 3)
     for path in space.paths(space.initial):
-        state, names = space.initial, [LABELS[label] for label in path]
-        for label, arc in zip(path, system.arcs(names, 3), strict=True):
+        state, steps = space.initial, [STEPS[label] for label in path]
+        for label, arc in zip(path, system.arcs(steps, 3), strict=True):
             found = system.new_arc(state, LABELS[label].partition(" ")[0])
             assert found == (None if arc is None else arc[:2])
             state = dict(space.steps(state))[label]
@@ -213,7 +214,8 @@ def test_the_arc_of_a_step_is_read_off_its_state(system):
 def test_steps_by_hand():
     # "the dog barks loudly": the <- dog <- barks -> loudly
     names = ["shift", "left det", "shift", "left nsubj", "shift", "shift", "right x", "root r"]
-    arcs = [arc for arc in HYBRID.arcs(names, 4) if arc is not None]
+    steps = [(kind, label) for kind, _, label in (name.partition(" ") for name in names)]
+    arcs = [arc for arc in HYBRID.arcs(steps, 4) if arc is not None]
     assert arcs == [(0, 1, "det"), (1, 2, "nsubj"), (3, 2, "x"), (2, 4, "r")]
 
 

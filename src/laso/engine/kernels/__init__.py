@@ -64,6 +64,7 @@ INLINED = frozenset(
         "kept_place",
         "listed_label",
         "make_state",
+        "most_entries",
         "n_rounds",
         "new_node",
         "open_round",
