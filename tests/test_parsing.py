@@ -19,7 +19,12 @@ from laso.engine import layout as at
 from laso.engine.layout import Input
 from laso.tasks.parsing import trees
 from laso.tasks.parsing.systems import SYSTEMS, System
-from laso.tasks.parsing.templates import default_templates, parse_templates
+from laso.tasks.parsing.templates import (
+    cluster_templates,
+    default_templates,
+    divided,
+    parse_templates,
+)
 from laso.tasks.parsing.trees import (
     FEWEST,
     Trees,
@@ -350,3 +355,44 @@ def test_too_many_templates():
         parse_templates(windows)
     with pytest.raises(BadTemplate, match="found 51 regular expressions"):
         parse_templates([f'w.test("a{i}")[s0]' for i in range(51)])
+
+
+def test_parts_of_templates_look_at_the_same_words():
+    templates = parse_templates([*default_templates(("w", "pos")), *cluster_templates()])
+    parts = divided(templates)
+    assert sorted(str(t) for part in parts for t in part) == sorted(map(str, templates))
+    for part in parts[:-1]:
+        words = {
+            place.partition(".")[0] for t in part for a in t.atoms for place in a.place.split(",")
+        }
+        of_stack = {word for word in words if word[0] == "s"}
+        assert len(of_stack) + any(word[0] == "b" for word in words) <= 2
+    assert divided(templates[:3]) == [list(templates[:3])]
+
+
+@settings(max_examples=50)
+@given(st.data())
+def test_equal_fingerprints_have_equal_features(data):
+    """The twin of kept sums: what a part writes depends on its fingerprint only."""
+    problem, encoder = HYBRID.problem, tree_encoder(default_templates(("w", "pos")))
+    known: dict[tuple[int, int], list[int]] = {}
+    for _ in range(2):
+        n = data.draw(st.integers(1, 3))
+        items = np.array([data.draw(st.tuples(*[st.integers(-1, 1)] * 2)) for _ in range(n)])
+        none = np.zeros(0, np.int64)
+        spec = encoder.spec_for(0, None)
+        x = Input(items.astype(np.int32), none, np.zeros(0, np.float32), spec)
+        limits = np.zeros(len(at.Limit), np.int64)
+        problem.limits(x, limits)
+        state = np.zeros(limits[at.STATE_SIZE], np.int32)
+        problem.initial(x, state)
+        while not problem.is_goal(x, state):
+            for group in range(int(limits[at.FACTORS]) + 1):
+                out = at.Out(np.zeros(limits[at.MAX_FEATURES], np.int64), np.zeros(0))
+                found = out.keys[: problem.features(x, state, group, out)].tolist()
+                mark = int(problem.fingerprint(x, state, group))
+                assert known.setdefault((group, mark), found) == found
+            steps = [i for i in range(len(OPERATORS)) if problem.allowed(x, state, 0, i)]
+            new = np.zeros_like(state)
+            problem.apply(x, state, 0, data.draw(st.sampled_from(steps)), new)
+            state = new
