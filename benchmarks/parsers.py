@@ -16,6 +16,10 @@ from laso.experiments.measure import Settings
 from laso.tree_metrics import tree_scores
 
 Tree = list[tuple[int, str]]
+COLUMNS, XPOS = (
+    ("w", "pos", "xpos"),
+    2,
+)  # names of the input columns; the one that most templates use
 
 
 class Token(NamedTuple):
@@ -338,7 +342,11 @@ class VowpalWabbit:
 CHOSEN: Mapping[str, Settings] = {
     "beam 1": {"queue": 1, "update": "passive_aggressive(weighting=worst)", "epochs": 12},
     "beam 8": {"queue": 8, "epochs": 10},
+    "beam 8, clusters": {"queue": 8, "epochs": 10, "clusters": True},
+    "beam 8, frozen": {"queue": 8, "epochs": 10, "frozen": 0.2},
 }
+"""Parameters of ``Parser``, and two of our own: templates of clusters, and the fraction of trees of
+development data that ``freeze`` may change."""
 
 
 class Laso:
@@ -359,10 +367,19 @@ class Laso:
     def train(self, train: Path, dev: Path, folder: Path, settings: Settings) -> None:
         """Train; keep the best epoch on the development data."""
         from laso import Parser
+        from laso.tasks.parsing.templates import cluster_templates, default_templates
         from laso.values import parse
 
         given = {name: parse(v) if name == "update" else v for name, v in settings.items()}
-        Parser(**given, threads=1).fit(train, dev=dev).save(folder / "model")
+        frozen = given.pop("frozen", None)
+        if given.pop("clusters", False):
+            given["features"] = [*default_templates(COLUMNS, XPOS), *cluster_templates(COLUMNS[0])]
+        model = Parser(**given, threads=1).fit(train, dev=dev)
+        if frozen is not None:
+            model = model.freeze(
+                [[token[:3] for token in s] for s in read_trees(dev)], changed=frozen
+            )
+        model.save(folder / "model")
 
     def load(self, folder: Path, settings: Settings) -> Parse:
         """Return the function that parses sentences."""

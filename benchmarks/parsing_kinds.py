@@ -11,16 +11,15 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks.parsers import las, read_trees, trees_of
+from benchmarks.parsers import COLUMNS, XPOS, las, read_trees, trees_of
 from benchmarks.parsing import gold_files
 from laso import Parser
 from laso.experiments import measure
 from laso.experiments.measure import Row
-from laso.tasks.parsing.templates import default_templates
+from laso.tasks.parsing.templates import cluster_templates, default_templates
 from laso.values import parse
 
 RESULTS = Path(__file__).parent / "results" / "parsing_kinds.json"
-NAMES, MAIN = ("w", "pos", "xpos"), 2
 EPOCHS, PART, DEV = 5, 5, 700  # every fifth sentence; the first sentences of the development data
 UPDATE = "passive_aggressive(weighting=worst)"
 KINDS = {
@@ -41,6 +40,7 @@ MORE = {
     "sets of labels": [
         f"{c}[{e}]|{s}set[{e}]" for s in SIDES for e in SIDES[s] for c in ("w", "xpos")
     ],
+    "clusters": cluster_templates("w"),
     "affixes": [f"w.{base}[{e}]" for base in ("suffix3", "prefix2", "shape") for e in ("s0", "b0")],
 }
 """Kinds that the default set does not have."""
@@ -48,7 +48,7 @@ MORE = {
 
 def feature_sets() -> dict[str, list[str]]:
     """Return the templates of each row."""
-    usual = default_templates(NAMES, MAIN)
+    usual = default_templates(COLUMNS, XPOS)
     sets = {"default": usual}
     for name, pattern in KINDS.items():
         sets[f"without {name}"] = [t for t in usual if not re.search(pattern, t)]

@@ -6,11 +6,15 @@ from functools import cache
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pytest
 
-from laso import BadData, BadModel, Parser, Tagger, load_model
+from laso import BadData, BadModel, Parser, Tagger, early, load_model, perceptron, worst
 from laso.data import write_columns
-from laso.engine.rows import dense_rows
+from laso.engine import layout as at
+from laso.engine.bloom import for_decoding
+from laso.engine.kernels.weights import most_entries
+from laso.engine.rows import dense_rows, n_labels
 from laso.estimators import search
 from laso.experiments import parsing
 from laso.experiments.corpus import CONLLU, read_conllu
@@ -102,13 +106,37 @@ def test_column_files(tmp_path):
     model = Parser(epochs=10).fit(path)
     assert _weights(model) == _weights(fitted())
     assert model.predict(path) == fitted().predict(rows) == Y
-    found = parsing.evaluate(model, path)
+    found = parsing.scores_of(model, path)
     assert (found["uas"], found["las"], found["exact"]) == (100, 100, 100)
 
 
 def test_the_report_of_the_experiment(tmp_path):
     (path,) = parsing.write([], {}, tmp_path)
     assert "# Dependency trees" in path.read_text(encoding="utf-8")
+
+
+def test_the_report_has_the_beams_of_training_and_of_decoding(tmp_path):
+    pytest.importorskip("matplotlib")
+    model = Parser(queue=4, epochs=3, update=perceptron(weighting=worst)).fit(X, Y)
+    path = tmp_path / "trees.txt"
+    write_columns(
+        path,
+        [
+            [(*token, str(head), label) for token, (head, label) in zip(*pair, strict=True)]
+            for pair in zip(X, Y, strict=True)
+        ],
+    )
+    parts = parsing.evaluate(model, path)["parts"]
+    assert [part["decode_beam"] for part in parts] == [1, 4, 8, 16]
+    assert model.queue == 4
+    other = Parser(queue=4, epochs=3, strategy=early).fit(X, Y)
+    assert [part["decode_beam"] for part in parsing.evaluate(other, path)["parts"]] == [4]
+    same = {"row": "LaSO at beam 4", "features": "default", "resources": [], "corpus": "some"}
+    more = {"epochs": 3, "cpu_s": 1.0, "peak_mb": 1.0, "seed": 0, "machine": {}, "jobs": 1}
+    more["versions"] = {"laso": "1"}
+    text, picture = parsing.write([{**same, **more, **part} for part in parts], {}, tmp_path)
+    assert "Table 3 for trees" in text.read_text(encoding="utf-8")
+    assert picture.suffix == ".svg"
 
 
 def test_the_corpus_of_the_experiment_has_trees(file):
@@ -162,6 +190,22 @@ def test_sparse_rows_are_the_same_model(monkeypatch, tmp_path):
     assert sparse.explain(X[1])["score"] == fitted().explain(X[1])["score"]
     assert sparse.inspect()["size"]["weights"] == fitted().inspect()["size"]["weights"]
     assert sparse.biased({"shift": 0.5}).predict(X) == fitted().biased({"shift": 0.5}).predict(X)
+
+
+def test_dense_copies_of_full_rows_change_no_tree(monkeypatch):
+    monkeypatch.setattr(search, "MANY_LABELS", 1)
+    model = Parser(epochs=10).fit(X, Y)
+    table = model.weights_
+    faster = for_decoding(table, 1 << 40)
+    labels, n = n_labels(table), len(faster.copies)
+    full = table.heads[:, at.HEAD_LENGTH] == labels
+    assert 0 < n < len(full)
+    assert full.tolist() == [True] * n + [False] * (len(full) - n)
+    assert (faster.copies == dense_rows(table, np.arange(n))).all()
+    lengths = np.count_nonzero(dense_rows(table, np.arange(len(full))), axis=1)
+    assert (full == (lengths > most_entries(labels))).all()
+    inputs, dataset = model.encoded(X)
+    assert model.decode(inputs, dataset, faster) == model.decode(inputs, dataset, table) == Y
 
 
 def test_the_weights_of_an_epoch_stay_as_they_were(monkeypatch):

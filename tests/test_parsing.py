@@ -19,7 +19,12 @@ from laso.engine import layout as at
 from laso.engine.layout import Input
 from laso.tasks.parsing import trees
 from laso.tasks.parsing.systems import SYSTEMS, System
-from laso.tasks.parsing.templates import default_templates, parse_templates
+from laso.tasks.parsing.templates import (
+    cluster_templates,
+    default_templates,
+    divided,
+    parse_templates,
+)
 from laso.tasks.parsing.trees import (
     FEWEST,
     Trees,
@@ -37,6 +42,7 @@ HYBRID = SYSTEMS["arc-hybrid"]
 
 
 LABELS = (*OPERATORS, "reduce")
+STEPS = tree_encoder([], LABELS).operators
 
 
 def sentence(n: int, **given: Any) -> Input:
@@ -79,7 +85,7 @@ class Space:
 
     def tree(self, path: tuple[int, ...]) -> Tree:
         found: list[Any] = [None] * self.n
-        for arc in self.system.arcs([LABELS[label] for label in path], self.n):
+        for arc in self.system.arcs([STEPS[label] for label in path], self.n):
             if arc is not None:
                 word, head, label = arc
                 found[word] = (0 if head == self.n else head + 1, label)
@@ -203,8 +209,8 @@ def test_the_loss_of_a_path_is_the_number_of_wrong_arcs(data, n):
 def test_the_arc_of_a_step_is_read_off_its_state(system):
     space = Space(system, 3)
     for path in space.paths(space.initial):
-        state, names = space.initial, [LABELS[label] for label in path]
-        for label, arc in zip(path, system.arcs(names, 3), strict=True):
+        state, steps = space.initial, [STEPS[label] for label in path]
+        for label, arc in zip(path, system.arcs(steps, 3), strict=True):
             found = system.new_arc(state, LABELS[label].partition(" ")[0])
             assert found == (None if arc is None else arc[:2])
             state = dict(space.steps(state))[label]
@@ -213,7 +219,8 @@ def test_the_arc_of_a_step_is_read_off_its_state(system):
 def test_steps_by_hand():
     # "the dog barks loudly": the <- dog <- barks -> loudly
     names = ["shift", "left det", "shift", "left nsubj", "shift", "shift", "right x", "root r"]
-    arcs = [arc for arc in HYBRID.arcs(names, 4) if arc is not None]
+    steps = [(kind, label) for kind, _, label in (name.partition(" ") for name in names)]
+    arcs = [arc for arc in HYBRID.arcs(steps, 4) if arc is not None]
     assert arcs == [(0, 1, "det"), (1, 2, "nsubj"), (3, 2, "x"), (2, 4, "r")]
 
 
@@ -348,3 +355,44 @@ def test_too_many_templates():
         parse_templates(windows)
     with pytest.raises(BadTemplate, match="found 51 regular expressions"):
         parse_templates([f'w.test("a{i}")[s0]' for i in range(51)])
+
+
+def test_parts_of_templates_look_at_the_same_words():
+    templates = parse_templates([*default_templates(("w", "pos")), *cluster_templates()])
+    parts = divided(templates)
+    assert sorted(str(t) for part in parts for t in part) == sorted(map(str, templates))
+    for part in parts[:-1]:
+        words = {
+            place.partition(".")[0] for t in part for a in t.atoms for place in a.place.split(",")
+        }
+        of_stack = {word for word in words if word[0] == "s"}
+        assert len(of_stack) + any(word[0] == "b" for word in words) <= 2
+    assert divided(templates[:3]) == [list(templates[:3])]
+
+
+@settings(max_examples=50)
+@given(st.data())
+def test_equal_fingerprints_have_equal_features(data):
+    """The twin of kept sums: what a part writes depends on its fingerprint only."""
+    problem, encoder = HYBRID.problem, tree_encoder(default_templates(("w", "pos")))
+    known: dict[tuple[int, int], list[int]] = {}
+    for _ in range(2):
+        n = data.draw(st.integers(1, 3))
+        items = np.array([data.draw(st.tuples(*[st.integers(-1, 1)] * 2)) for _ in range(n)])
+        none = np.zeros(0, np.int64)
+        spec = encoder.spec_for(0, None)
+        x = Input(items.astype(np.int32), none, np.zeros(0, np.float32), spec)
+        limits = np.zeros(len(at.Limit), np.int64)
+        problem.limits(x, limits)
+        state = np.zeros(limits[at.STATE_SIZE], np.int32)
+        problem.initial(x, state)
+        while not problem.is_goal(x, state):
+            for group in range(int(limits[at.FACTORS]) + 1):
+                out = at.Out(np.zeros(limits[at.MAX_FEATURES], np.int64), np.zeros(0))
+                found = out.keys[: problem.features(x, state, group, out)].tolist()
+                mark = int(problem.fingerprint(x, state, group))
+                assert known.setdefault((group, mark), found) == found
+            steps = [i for i in range(len(OPERATORS)) if problem.allowed(x, state, 0, i)]
+            new = np.zeros_like(state)
+            problem.apply(x, state, 0, data.draw(st.sampled_from(steps)), new)
+            state = new

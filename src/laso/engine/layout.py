@@ -211,16 +211,6 @@ class TableReal(IntEnum):
 SLOT_KEY, SLOT_ROW = SlotColumn
 ENTRY_LABEL, ENTRY_WEIGHT = EntryColumn
 HEAD_START, HEAD_LENGTH = HeadColumn
-
-
-def most_entries(labels: int) -> int:
-    """Return the largest number of entries of a sparse row; with more it has one for each label.
-
-    From there on it takes less time to add all weights in their order than to look up each label.
-    """
-    return (labels + 5) // 6
-
-
 ROWS, GENERATION, TICKS, BITS, LABELS, USED = TableInt
 SAVED_INTS = 4  # counters that model files have
 SCALE, SCALES, SQUARE, MARGIN = TableReal

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from laso.engine import layout as at
+from laso.engine.kernels.weights import most_entries
 from laso.engine.layout import Array, WeightTable
 from laso.engine.room import check_room
 
@@ -157,7 +158,7 @@ def from_triples(
     number of labels.
     """
     lengths = np.bincount(rows, minlength=n)
-    full = lengths > at.most_entries(width)
+    full = lengths > most_entries(width)
     room = np.where(full, width, capacity(lengths))
     starts = np.cumsum(room) - room
     heads = np.zeros((max(n, 1), len(at.HeadColumn)), np.int32)

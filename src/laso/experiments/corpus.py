@@ -7,8 +7,11 @@ from typing import NamedTuple
 
 from laso.data import Sentence, find_corpus, load_bundled, read, read_columns, write_columns
 
-CONLLU = {"ud_ewt": (3, 4, 5), "ud_ewt_trees": (3, 4, 6, 7)}
+TREES = (3, 4, 6, 7)
+CONLLU = {"ud_ewt": (3, 4, 5), "ud_ewt_trees": TREES, "ud_ewt_tenth": TREES}
 """Columns beside the words: UPOS, XPOS and features; or UPOS, XPOS, heads and labels of arcs."""
+PARTS = {"ud_ewt_tenth": 10}
+"""Corpora that have every n-th training sentence of another, and all of its test sentences."""
 QUICK = (150, 40)  # numbers of training and test sentences of a quick run
 
 
@@ -26,7 +29,8 @@ def load(name: str) -> tuple[list[Sentence], list[Sentence]]:
     if name in CONLLU:
         folder = find_corpus("ud_ewt")
         train, test = (folder / f"en_ewt-ud-{part}.conllu" for part in ("train", "test"))
-        return read_conllu(train, CONLLU[name]), read_conllu(test, CONLLU[name])
+        sentences = read_conllu(train, CONLLU[name])[:: PARTS.get(name, 1)]
+        return sentences, read_conllu(test, CONLLU[name])
     folder = find_corpus(name)
     return read_columns(folder / "train.txt"), read_columns(folder / "test.txt")
 

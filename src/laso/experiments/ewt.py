@@ -12,10 +12,10 @@ from laso.experiments.report import (
     Claim,
     Contrast,
     Plan,
-    choices,
     document,
     sample_texts,
     seed_count,
+    with_choices,
     write_report,
 )
 from laso.experiments.runner import Config, Experiment
@@ -155,9 +155,7 @@ def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path
     """Write ewt.md and return its path."""
     plan = Plan("ewt", "Three layers on UD English EWT", ROWS, NOTES)
     text = document(plan, results, section, CLAIMS, whose="Together or not")
-    if results:
-        text += f"\n## Settings chosen on held-out data\n\n{choices(chosen, 'accuracy')}\n"
-    return write_report(folder / "ewt.md", text)
+    return write_report(folder / "ewt.md", with_choices(text, results, chosen, "accuracy"))
 
 
 EXPERIMENT = Experiment(

@@ -117,16 +117,20 @@ def _styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 
 def heat(
-    tables: Mapping[str, Mapping[tuple[int, int], float]], beams: Sequence[int], path: Path
+    tables: Mapping[str, Mapping[tuple[int, int], float]],
+    trained: Sequence[int],
+    path: Path,
+    decoded: Sequence[int] = (),
 ) -> Path:
-    """Plot heat maps of F for each beam of training and of decoding."""
+    """Plot heat maps of a score for each beam of training and of decoding, by default the same."""
+    decoded = decoded or trained
     figure, axes = pyplot.subplots(
         1, len(tables), figsize=(WIDTH, 3.8), squeeze=False, sharey=True, layout="constrained"
     )
     low = min(min(cells.values()) for cells in tables.values())
     high = max(max(cells.values()) for cells in tables.values())
     for axis, (description, cells) in zip(axes[0], tables.items(), strict=True):
-        rows = [[cells.get((b, c), float("nan")) for c in beams] for b in beams]
+        rows = [[cells.get((b, c), float("nan")) for c in decoded] for b in trained]
         axis.imshow(rows, vmin=low, vmax=high, cmap="cividis")
         for i, row in enumerate(rows):
             for j, f in enumerate(row):
@@ -135,8 +139,8 @@ def heat(
                 axis.text(j, i, text, ha="center", va="center", color="w" if dark else "k")
         axis.set_title(textwrap.fill(description, 30), fontsize=9)
         axis.set(xlabel="beam of decoding")
-        axis.set_xticks(range(len(beams)), beams)
-        axis.set_yticks(range(len(beams)), beams)
+        axis.set_xticks(range(len(decoded)), decoded)
+        axis.set_yticks(range(len(trained)), trained)
         axis.spines[:].set_visible(False)
     axes[0][0].set(ylabel="beam of training")
     return save_figure(figure, path)

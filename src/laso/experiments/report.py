@@ -268,6 +268,13 @@ def conditions(results: list[Row]) -> str:
     return text
 
 
+def with_choices(text: str, results: list[Row], chosen: dict[str, Row], scored: str) -> str:
+    """Return a report followed by the settings that were chosen on held-out data."""
+    if not results:
+        return text
+    return f"{text}\n## Settings chosen on held-out data\n\n{choices(chosen, scored)}\n"
+
+
 def choices(chosen: dict[str, Row], scored: str = "F") -> str:
     """Return a table of the settings chosen on held-out data."""
     return table(

@@ -14,12 +14,12 @@ from laso.experiments.report import (
     Claim,
     Contrast,
     Plan,
-    choices,
     document,
     harmonic,
     mean,
     sample,
     seed_count,
+    with_choices,
     write_report,
 )
 from laso.experiments.runner import Config, Experiment
@@ -145,9 +145,7 @@ def report(results: list[Row], chosen: dict[str, Row]) -> str:
     """Return the text of table1.md."""
     plan = Plan("table1", "Table 1: syntactic chunking", ROWS, NOTES)
     text = document(plan, results, _section, CLAIMS)
-    if results:
-        text += f"\n## Settings chosen on held-out data\n\n{choices(chosen)}\n"
-    return text
+    return with_choices(text, results, chosen, "F")
 
 
 def _section(results: list[Row]) -> str:

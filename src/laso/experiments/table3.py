@@ -46,7 +46,8 @@ def grid(results: list[Row], measure: str = "f") -> dict[tuple[int, int], Sample
     return {beams: Sample(tuple(values)) for beams, values in values_of.items()}
 
 
-def _table(cells: Any, trained: Sequence[int] = BEAMS, decoded: Sequence[int] = BEAMS) -> str:
+def beam_table(cells: Any, trained: Sequence[int] = BEAMS, decoded: Sequence[int] = BEAMS) -> str:
+    """Return a table of what ``cells`` returns for a beam of training and one of decoding."""
     head = ["train \\ decode", *map(str, decoded)]
     return table(head, ([str(b), *(cells(b, c) for c in decoded)] for b in trained), left=1)
 
@@ -58,15 +59,21 @@ def section(results: list[Row]) -> str:
     counts = sorted({len(one.values) for one in f.values()})
     seeds = " or ".join(map(count_text, counts))
     parts = [f"F, rows train, columns decode; seeds: {seeds}."]
-    parts.append(_table(lambda b, c: f[b, c].text() if (b, c) in f else "", trained, decoded))
+    parts.append(beam_table(lambda b, c: f[b, c].text() if (b, c) in f else "", trained, decoded))
     for description, rows in READINGS.items():
         parts += [
             f"{description}:",
-            _table(lambda b, c, r=rows: f"{r[BEAMS.index(b)][BEAMS.index(c)]}"),
+            beam_table(lambda b, c, r=rows: f"{r[BEAMS.index(b)][BEAMS.index(c)]}"),
         ]
+    parts += ["### Is the diagonal heavy?", diagonal(f, BEAMS), TIES]
+    return "\n\n".join(parts)
+
+
+def diagonal(f: dict[tuple[int, int], Sample], beams: Sequence[int]) -> str:
+    """Return a table that tells whether decoding with the beam of training is best."""
     lines = []
-    for b in BEAMS:
-        row = {c: f[b, c] for c in BEAMS if (b, c) in f}
+    for b in beams:
+        row = {c: f[b, c] for c in beams if (b, c) in f}
         if b in row:
             best = max(row, key=lambda c: row[c].mean)
             behind = row[best].mean - row[b].mean
@@ -75,8 +82,7 @@ def section(results: list[Row]) -> str:
             verdict = "wins" if best == b else "ties" if tied else "loses"
             lines.append([str(b), str(best), f"{behind:.2f}", f"{spread:.2f}", verdict])
     head = ["train", "best decode", "matched is behind by", "spread over seeds", "matched"]
-    parts += ["### Is the diagonal heavy?", table(head, lines, left=1), TIES]
-    return "\n\n".join(parts)
+    return table(head, lines, left=1)
 
 
 DIGIT = 0.1  # the last digit that the paper prints

@@ -11,10 +11,10 @@ from laso.experiments.report import (
     Claim,
     Contrast,
     Plan,
-    choices,
     document,
     sample_texts,
     seed_count,
+    with_choices,
     write_report,
 )
 from laso.experiments.runner import Config, Experiment
@@ -57,8 +57,7 @@ def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path
     """Write updates.md and return its path."""
     plan = Plan("updates", "Update strategies at beam 10", ROWS, joint.NOTES)
     text = document(plan, results, section, CLAIMS)
-    if results:
-        text += f"\n## Settings chosen on held-out data\n\n{choices(chosen, 'joint accuracy')}\n"
+    text = with_choices(text, results, chosen, "joint accuracy")
     return write_report(folder / "updates.md", text)
 
 

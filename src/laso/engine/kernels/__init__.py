@@ -80,6 +80,7 @@ INLINED = frozenset(
         "least_sum",
         "listed_label",
         "make_state",
+        "most_entries",
         "n_rounds",
         "new_node",
         "open_round",

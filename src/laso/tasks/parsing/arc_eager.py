@@ -36,8 +36,6 @@ SHIFT is good only if no other step is.
 
 from __future__ import annotations
 
-from laso.engine.problem import CompiledProblem
-from laso.tasks.parsing.arc_hybrid import ArcHybrid
 from laso.tasks.parsing.configuration import (
     DEEPEST,
     FRONT,
@@ -67,13 +65,14 @@ from laso.tasks.parsing.operators import (
     is_complete,
     kind_of,
 )
+from laso.tasks.parsing.transitions import Transitions, can_root, can_shift
 
 
 def can(x, state, kind):
     """Return whether an operator of this kind is valid."""
     n, front, size = x.items.shape[0], state[FRONT], state[SIZE]
     if kind == SHIFT:
-        return front < n and size < DEEPEST
+        return can_shift(x, state)
     if size == 0:
         return False
     headless = state[top(state) + LABEL] == NOTHING
@@ -83,7 +82,7 @@ def can(x, state, kind):
         return (front < n and size < DEEPEST) or (front == n and headless and size > 1)
     if kind == LEFT:
         return headless and front < n
-    return headless and front == n and (size == 1 or x.spec[SINGLE_ROOT] == 0)
+    return headless and can_root(x, state)
 
 
 def word_of(x, state, kind):
@@ -140,7 +139,7 @@ def has_other(x, y, state):
     return False
 
 
-class ArcEager(ArcHybrid):
+class ArcEager(Transitions):
     """Find the head of every word of a sentence, and the label of the arc."""
 
     @staticmethod
@@ -174,5 +173,3 @@ class ArcEager(ArcHybrid):
             return True
         head = head_of(x, state, kind)
         return is_arc(n, y, word_of(x, state, kind), head, arc_label_of(x, label))
-
-    loss = CompiledProblem.loss

@@ -29,22 +29,9 @@ good only if no other step is.
 
 from __future__ import annotations
 
-from laso.engine.layout import (
-    BLOCKS,
-    FACTORS,
-    MAX_FEATURES,
-    MAX_GROUPS,
-    SAME_LABEL,
-    STATE_SIZE,
-    STEPS,
-)
-from laso.engine.problem import CompiledProblem
 from laso.tasks.parsing.configuration import (
-    DEEPEST,
     FRONT,
     FRONT_RECORD,
-    MOST,
-    N_PARTS,
     SINGLE_ROOT,
     SIZE,
     STACK,
@@ -52,14 +39,9 @@ from laso.tasks.parsing.configuration import (
     WIDTH,
     add_left,
     add_right,
-    own_group,
-    part_fingerprint,
     pop,
     push,
-    state_size,
     top,
-    write_features,
-    write_initial,
 )
 from laso.tasks.parsing.operators import (
     HEADS,
@@ -72,18 +54,18 @@ from laso.tasks.parsing.operators import (
     is_complete,
     kind_of,
 )
+from laso.tasks.parsing.transitions import Transitions, can_root, can_shift
 
 
 def can(x, state, kind):
     """Return whether an operator of this kind is valid."""
-    n, front, size = x.items.shape[0], state[FRONT], state[SIZE]
     if kind == SHIFT:
-        return front < n and size < DEEPEST
+        return can_shift(x, state)
     if kind == LEFT:
-        return front < n and size > 0
+        return state[FRONT] < x.items.shape[0] and state[SIZE] > 0
     if kind == RIGHT:
-        return size > 1
-    return front == n and (size == 1 or (size > 1 and x.spec[SINGLE_ROOT] == 0))
+        return state[SIZE] > 1
+    return can_root(x, state)
 
 
 def new_head(x, state, kind):
@@ -130,41 +112,8 @@ def can_be_popped(x, y, state):
     return state[SIZE] > 1 and head == state[at - WIDTH]
 
 
-class ArcHybrid(CompiledProblem):
+class ArcHybrid(Transitions):
     """Find the head of every word of a sentence, and the label of the arc."""
-
-    partial_states = True  # what is beyond the stack is never read
-
-    @staticmethod
-    def limits(x, out):
-        n = x.items.shape[0]
-        out[STATE_SIZE] = state_size(n)
-        out[MAX_GROUPS] = 1
-        out[MAX_FEATURES] = x.spec[MOST]
-        out[FACTORS] = own_group(x)
-        out[BLOCKS] = 1
-        out[STEPS] = 2 * n
-
-    @staticmethod
-    def initial(x, state):
-        write_initial(state, x.items.shape[0])
-
-    @staticmethod
-    def groups(x, state, out):
-        out[0] = own_group(x)
-        return 1
-
-    @staticmethod
-    def factors(x, state, group, i):
-        return (i if i < x.spec[N_PARTS] - 1 else -1), SAME_LABEL
-
-    @staticmethod
-    def features(x, state, group, out):
-        return write_features(x, state, group, out.keys)
-
-    @staticmethod
-    def fingerprint(x, state, group):
-        return part_fingerprint(x, state, group)
 
     @staticmethod
     def allowed(x, state, group, label):
@@ -181,10 +130,6 @@ class ArcHybrid(CompiledProblem):
             add_right(state, top(state), new, top(new), arc_label)
         else:
             add_left(state, top(state), new, FRONT_RECORD, arc_label)
-
-    @staticmethod
-    def is_goal(x, state):
-        return state[FRONT] == x.items.shape[0] and state[SIZE] == 0
 
     @staticmethod
     def is_good(x, y, state, group, label):

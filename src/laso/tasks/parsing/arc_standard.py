@@ -28,12 +28,8 @@ impossible.
 
 from __future__ import annotations
 
-from laso.engine.problem import CompiledProblem
-from laso.tasks.parsing.arc_hybrid import ArcHybrid
 from laso.tasks.parsing.configuration import (
-    DEEPEST,
     FRONT,
-    SINGLE_ROOT,
     SIZE,
     STACK,
     WIDTH,
@@ -56,16 +52,16 @@ from laso.tasks.parsing.operators import (
     is_complete,
     kind_of,
 )
+from laso.tasks.parsing.transitions import Transitions, can_root, can_shift
 
 
 def can(x, state, kind):
     """Return whether an operator of this kind is valid."""
-    n, front, size = x.items.shape[0], state[FRONT], state[SIZE]
     if kind == SHIFT:
-        return front < n and size < DEEPEST
+        return can_shift(x, state)
     if kind == ROOT_ARC:
-        return front == n and (size == 1 or (size > 1 and x.spec[SINGLE_ROOT] == 0))
-    return size > 1
+        return can_root(x, state)
+    return state[SIZE] > 1
 
 
 def dependent_of(state, kind):
@@ -102,7 +98,7 @@ def can_be_reduced(x, y, state):
     return False
 
 
-class ArcStandard(ArcHybrid):
+class ArcStandard(Transitions):
     """Find the head of every word of a sentence, and the label of the arc."""
 
     @staticmethod
@@ -132,5 +128,3 @@ class ArcStandard(ArcHybrid):
         word = state[dependent_of(state, kind)]
         arc = is_arc(n, y, word, head_of(x, state, kind), arc_label_of(x, label))
         return arc and may_leave(x, y, state, kind)
-
-    loss = CompiledProblem.loss

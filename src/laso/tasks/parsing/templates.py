@@ -175,6 +175,15 @@ def default_templates(names: Sequence[str], main: int = 1) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def cluster_templates(words: str = "w") -> list[str]:
+    """Return templates of Brown clusters, to add to the default ones; they need ``laso[lists]``.
+
+    Prefixes of 6 bits are coarse as tags are, those of 20 bits are the clusters.
+    """
+    found = (_further(words, f"{words}.cluster{bits}") for bits in (6, 20))
+    return [template for some in found for template in some]
+
+
 def _further(w: str, p: str) -> list[str]:
     found = [f"{p}[{e}]" for e in ("s0", "s1", "b0", "b1")]
     for a, b in (("s0", "b0"), ("s1", "s0")):
