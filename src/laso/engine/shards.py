@@ -33,7 +33,7 @@ from laso.engine.bloom import without_filter
 from laso.engine.exact import ExactMachine
 from laso.engine.layout import Array, Dataset, WeightTable
 from laso.engine.likelihood import Climber, measure
-from laso.engine.machine import Machine, grown_table, insert, longer, used_slots, with_precisions
+from laso.engine.machine import Machine, grown_table, longer, used_slots, with_precisions
 from laso.engine.passes import InTurn, Learner, Training
 from laso.engine.rows import (
     MATRICES,
@@ -44,6 +44,7 @@ from laso.engine.rows import (
     spread,
     triples,
 )
+from laso.engine.slots import insert
 from laso.updates import Climb
 
 MOST_SHARDS = 100_000
