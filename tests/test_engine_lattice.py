@@ -22,12 +22,13 @@ from laso.engine.costs import with_costs
 from laso.engine.exact import ExactMachine
 from laso.engine.hashing import mix
 from laso.engine.layout import BLOCKS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS, Dataset
-from laso.engine.machine import all_of, as_names, averaged, grown_table, new_table, placed
+from laso.engine.machine import all_of, as_names, averaged, grown_table, new_table
 from laso.engine.native import compiled
 from laso.engine.objective import in_threads
 from laso.engine.passes import Plan, Training
 from laso.engine.problem import CompiledProblem
 from laso.engine.reference import Reference, exact_queue, input_of, output_of
+from laso.engine.slots import placed
 from laso.errors import LasoError, SearchFailed, Unreachable
 from laso.features.windows import LABEL_ATOM
 from laso.learn import standard

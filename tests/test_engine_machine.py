@@ -27,9 +27,9 @@ from laso.engine.machine import (
     averaged,
     grown_table,
     new_table,
-    placed,
     without_empty_rows,
 )
+from laso.engine.slots import placed
 from laso.features.windows import LABEL_ATOM
 from laso.tasks.constraints import Constraints
 from laso.tasks.parsing.templates import default_templates

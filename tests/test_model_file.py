@@ -29,6 +29,7 @@ from laso import (
     uniform,
     worst,
 )
+from laso.compression import compress, decompress
 from laso.data import load_bundled
 from laso.engine import layout as at
 from laso.engine.machine import as_names, new_table
@@ -37,8 +38,6 @@ from laso.estimators.serialization import described_parameters
 from laso.features import CHUNKING, default_templates
 from laso.model_file import (
     compact_table,
-    compress,
-    decompress,
     make_table,
     pack_weights,
     parameter_from_json,

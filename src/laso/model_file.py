@@ -20,9 +20,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from laso.compression import check_array, compress, decompress
 from laso.engine import layout as at
 from laso.engine.layout import Array, WeightTable
-from laso.engine.machine import placed, unchecked
 from laso.engine.rows import (
     SOME,
     dense_rows,
@@ -33,6 +33,7 @@ from laso.engine.rows import (
     no_heads,
     sparse_rows,
 )
+from laso.engine.slots import placed, unchecked
 from laso.errors import BadData, BadModel, InputError, LasoError, cut, quoted
 from laso.features.templates import Template
 from laso.files import naming, write_bytes
@@ -45,11 +46,6 @@ LARGEST_HEADER = 100_000_000
 SMALL = 1 << 26  # bytes; a larger file is read piece by piece, for it would be in memory twice
 PIECE = 1 << 20
 LARGEST_TABLE = 1 << 36
-LEVEL = 2  # level 6 takes twice the time to save, for files 2 % smaller
-WORTH = 0.95  # of its size that compressed data may have
-ZLIB_HEAD, ZLIB_END = b"\x78\x5e", b"\x03\x00"  # before the blocks, and an empty last one
-LARGEST_RATIO = 1100  # the largest compression ratio of zlib
-DTYPES = {"|u1", "|i1", "<u2", "<u4", "<u8", "<i8", "<f2", "<f4", "<f8"}
 DIGEST = re.compile(rb'\\"digest\\":\\"([0-9a-f]{32})\\"')
 
 Header = dict[str, Any]
@@ -117,7 +113,7 @@ def read_bytes(
     if set(stored) != set(header["arrays"]):
         raise BadModel("its tensors are not those that its header names")
     for name, (dtype, size) in header["arrays"].items():
-        _check_array(stored[name][1] - stored[name][0], dtype, size)
+        check_array(stored[name][1] - stored[name][0], dtype, size)
     check_needs(header, len(data), limit)
     tensors = {}
     for name, (dtype, size) in header["arrays"].items():
@@ -210,51 +206,6 @@ def as_bad_model(path: str | os.PathLike[str]) -> Iterator[None]:
 
 def _digest(data: bytes) -> bytes:
     return hashlib.blake2b(data, digest_size=16).hexdigest().encode()
-
-
-def compress(array: Array) -> Array:
-    """Compress an array: first bytes of all numbers, then second bytes, which are similar.
-
-    Bytes that hardly become fewer, as the last ones of real numbers, are stored as they are: to
-    read them takes a tenth of the time.
-    """
-    if array.dtype.str not in DTYPES or array.ndim != 1:
-        raise ValueError(f"cannot store an array of {array.dtype} with {array.ndim} dimensions")
-    planes = np.ascontiguousarray(array).view(np.uint8).reshape(len(array), array.itemsize).T
-    parts, checksum = [ZLIB_HEAD], 1
-    for plane in planes:
-        data = plane.tobytes()
-        small = _blocks(data, LEVEL)
-        parts.append(small if len(small) < WORTH * len(data) else _blocks(data, 0))
-        checksum = zlib.adler32(data, checksum)
-    return np.frombuffer(b"".join([*parts, ZLIB_END, checksum.to_bytes(4, "big")]), np.uint8)
-
-
-def _blocks(data: bytes, level: int) -> bytes:
-    """Return the blocks of zlib's format for some bytes, to which others may be appended."""
-    made = zlib.compressobj(level, zlib.DEFLATED, -zlib.MAX_WBITS)
-    return made.compress(data) + made.flush(zlib.Z_FULL_FLUSH)
-
-
-def decompress(stored: memoryview | bytes, dtype: str, size: int) -> Array:
-    """Return the array that ``compress`` compressed; other bytes raise BadModel."""
-    kind, expected = _check_array(len(stored), dtype, size)
-    inflate = zlib.decompressobj()
-    raw = inflate.decompress(stored, expected + 1)
-    if len(raw) != expected or not inflate.eof:
-        raise BadModel(f"found an array of {len(raw)} bytes, expected {expected}")
-    planes = np.frombuffer(raw, np.uint8).reshape(kind.itemsize, size)
-    return np.ascontiguousarray(planes.T).reshape(-1).view(kind)
-
-
-def _check_array(stored: int, dtype: str, size: int) -> tuple[np.dtype[Any], int]:
-    """Return the type and the bytes of an array that so many compressed bytes may hold."""
-    if dtype not in DTYPES or type(size) is not int or size < 0:
-        raise BadModel(f"found an array of {quoted(size)} times {quoted(dtype)}")
-    kind = np.dtype(dtype)
-    if size * kind.itemsize > LARGEST_RATIO * stored:
-        raise BadModel(f"found {stored} bytes for an array of {size * kind.itemsize}")
-    return kind, size * kind.itemsize
 
 
 # --------------------------------------------------------------------------- weights
@@ -425,8 +376,8 @@ def _dense_from(keys: Array, weights: Triples, labels: int, bits: int) -> Weight
     starts[order] = np.arange(0, labels * len(order), labels)
     v = np.zeros(len(order) * labels, values.dtype)
     v[starts[rows] + columns] = values
-    v = v.reshape(len(order), labels)
-    return make_table(keys[order], v, bits=bits, check=check_collisions)
+    table = v.reshape(len(order), labels)
+    return make_table(keys[order], table, bits=bits, check=check_collisions)
 
 
 def _sparse_from(keys: Array, weights: Triples, labels: int, bits: int) -> WeightTable:

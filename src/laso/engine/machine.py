@@ -28,6 +28,7 @@ from laso.engine.rows import (
     sparse_rows,
 )
 from laso.engine.shared import no_sharing, with_shared
+from laso.engine.slots import placed
 from laso.errors import BadProblem, LasoError, SearchFailed, Unreachable
 
 # --------------------------------------------------------------------------- the weight table
@@ -146,44 +147,6 @@ def _lengthened(array: Array, length: int) -> Array:
         return longer(array, length)
     array.resize((length, *array.shape[1:]), refcheck=False)
     return array
-
-
-def unchecked(n: int, moves: int) -> None:
-    """Accept any number of collisions: the default of ``placed``."""
-
-
-def placed(
-    entries: Array, capacity: int, *, check: Callable[[int, int], None] = unchecked
-) -> Array:
-    """Return a hash table of entries (key, row + 1), those with one place in their order.
-
-    Entries sorted by their own place get the first free place from there on, one after another, so
-    that all places follow from a running maximum. ``check`` is called with the number of entries,
-    and of moves to a next place.
-    """
-    slots, n = np.zeros((capacity, len(at.SlotColumn)), np.int64), np.arange(len(entries))
-    # Sorting numbers is much faster than sorting indices by numbers.
-    coded = np.sort((entries[:, at.SLOT_KEY] & (capacity - 1)) << 32 | n)
-    own, order = coded >> 32, coded & 0xFFFFFFFF
-    where = np.maximum.accumulate(own - n) + n
-    check(len(n), int((where - own).sum()))
-    inside = int(np.searchsorted(where, capacity))  # places beyond the end are those at the start
-    for column in at.SlotColumn:  # one by one, which takes a third of the time of whole rows
-        slots[where[:inside], column] = entries[order[:inside], column]
-    if inside < len(n):
-        insert(slots, entries[order[inside:]])
-    return slots
-
-
-def insert(slots: Array, entries: Array) -> None:
-    """Insert entries (key, row + 1), whose keys are new, into a hash table that has room."""
-    capacity = len(slots)
-    where = entries[:, at.SLOT_KEY] & (capacity - 1)
-    while len(entries):
-        free = slots[where, at.SLOT_ROW] == 0
-        slots[where[free]] = entries[free]  # of several with one place, the last one stays
-        lost = ~free | (slots[where, at.SLOT_ROW] != entries[:, at.SLOT_ROW])
-        entries, where = entries[lost], (where[lost] + 1) & (capacity - 1)
 
 
 def longer(array: Array, length: int) -> Array:

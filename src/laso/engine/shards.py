@@ -44,6 +44,7 @@ from laso.engine.rows import (
     spread,
     triples,
 )
+from laso.engine.slots import insert
 from laso.updates import Climb
 
 MOST_SHARDS = 100_000

@@ -16,9 +16,10 @@ import numpy as np
 from laso.engine import layout as at
 from laso.engine.array_files import ArrayFile
 from laso.engine.layout import Array
-from laso.engine.machine import insert, longer, placed
+from laso.engine.machine import longer
 from laso.engine.rows import from_triples, spread
 from laso.engine.shards import Start, entries
+from laso.engine.slots import insert, placed
 from laso.files import naming
 from laso.locks import own_lock
 

@@ -14,8 +14,9 @@ import numpy as np
 
 from laso.data.table import Array
 from laso.engine import layout as at
-from laso.engine.machine import longer, placed
+from laso.engine.machine import longer
 from laso.engine.native import text_kernels
+from laso.engine.slots import placed
 from laso.engine.text import layout as lt
 from laso.engine.text import lexicon as lx
 from laso.engine.text.layout import Lexicon

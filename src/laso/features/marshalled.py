@@ -17,9 +17,10 @@ import numpy as np
 from laso.data.table import Array, Features
 from laso.engine import layout as at
 from laso.engine.hashing import mix
-from laso.engine.machine import longer, placed
+from laso.engine.machine import longer
 from laso.engine.native import text_kernels
 from laso.engine.native.calls import Prepared
+from laso.engine.slots import placed
 from laso.engine.text import layout as lt
 from laso.engine.text.layout import FeatureLists, Marshalled, Names
 
