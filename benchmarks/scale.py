@@ -8,6 +8,7 @@ measures scores, which do not depend on the machine; the part ``time`` needs a q
 from __future__ import annotations
 
 import statistics
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ from typing import Any, NamedTuple
 
 from benchmarks import corpus, scale_report
 from laso import Tagger
+from laso.cli.settings import Settings
+from laso.cli.tag import Extras, tag
 from laso.data import find_corpus, read
 from laso.engine import layout as at
 from laso.engine.workers import Workers
@@ -30,7 +33,7 @@ SEEDED = (1, 2, 16)  # shards that are learned with all seeds
 SIMULATED = (1, 2, 4, 8, 16, 32, 64)
 RUNS = 3  # of each measurement of time
 TIMES = 10  # copies of CoNLL-2000, to compare backends with
-FEW_EPOCHS = 4  # on these copies
+FEW_EPOCHS = 6  # on these copies
 BACKENDS = ("threading", "loky", "dask", "ray")
 
 Say = Callable[[str], None]
@@ -160,6 +163,25 @@ def labelled(case: Case) -> Row:
     return {"train_s": seconds, "f": None, "bytes": 0, "tokens_per_s": tokens / seconds}
 
 
+def tagged(case: Case) -> Row:
+    """Return the seconds that ``laso tag --jobs`` takes for a large column file."""
+    X, y = chunks("train")
+    sentences = [[(*t, label) for t, label in zip(*s, strict=True)] for s in zip(X, y, strict=True)]
+    model = Tagger(epochs=3, threads=1).fit(sentences)
+    model.threads = case.workers
+    blocks = ["".join(" ".join(t) + "\n" for t in s) + "\n" for s in chunks("test")[0]]
+    with tempfile.TemporaryDirectory(prefix="laso-scale-") as folder:
+        path = Path(folder, "large.txt")
+        for copies in (1, 2 * TIMES):  # first a small file, for what is loaded once
+            path.write_text("".join(blocks) * copies, encoding="utf-8")
+            with Path(folder, "labelled.txt").open("wb") as out:
+                start = time.perf_counter()
+                tag(model, [str(path)], out, Settings(), as_json=False, extras=Extras())
+                seconds = time.perf_counter() - start
+    tokens = 2 * TIMES * sum(block.count("\n") - 1 for block in blocks)
+    return {"train_s": seconds, "f": None, "bytes": 0, "tokens_per_s": tokens / seconds}
+
+
 @contextmanager
 def cluster(backend: str, workers: int = 2) -> Iterator[None]:
     """Give joblib a backend; clusters are local ones."""
@@ -227,9 +249,15 @@ def times() -> dict[Case, Callable[[Case], Row]]:
         for number in range(RUNS)
         for workers in (1, 2)
     ]
+    files = [
+        Case("files", workers=workers, number=number)
+        for number in range(RUNS)
+        for workers in (1, 2)
+    ]
     return {
         **dict.fromkeys(epochs, timed),
         **dict.fromkeys(backends, on_backend),
+        **dict.fromkeys(files, tagged),
         **dict.fromkeys(labelling, labelled),
     }
 
@@ -251,6 +279,7 @@ def run(results: Path, say: Say, *, part: str | None = None, again: bool = False
             known = [row for row in rows if case_of(row) == case]
             if known and not again:
                 continue
+            say(f"{case} ...")
             row = {**case._asdict(), **measure(case), "machine": machine()}
             rows = [each for each in rows if each not in known] + [row]
             save(path, rows)

@@ -13,6 +13,7 @@ from laso.experiments.plots import COLOURS, MARKERS, WIDTH, pyplot, save_figure
 MADE = "`python -m benchmarks scale` made this page."
 BILLION = 1_000_000_000
 WORKERS = (1, 2, 16, 64)  # of the plan
+LABELLING = {"files": "`laso tag` of a column file", "labelling": "`predict_stream` of lists"}
 
 
 def write(results: Path, rows: list[Row]) -> Path:
@@ -35,8 +36,9 @@ def write(results: Path, rows: list[Row]) -> Path:
         text += [f"## Ways to mix, {name}", "", *_mixings(rows, name), ""]
     if some := _of(rows, "backends"):
         text += [f"## Backends, {some[0]['what'].partition(', ')[2]}", "", *_backends(some), ""]
-    if some := _of(rows, "labelling"):
-        text += ["## Labelling", "", *_labelling(some), ""]
+    for kind, what in LABELLING.items():
+        if some := _of(rows, kind):
+            text += [f"## Labelling, {what}", "", *_labelling(some), ""]
     path = results / "scale.md"
     path.write_text("\n".join(text).rstrip() + "\n", encoding="utf-8")
     _plan(rows, results)
@@ -99,10 +101,11 @@ def _bars(rows: list[Row]) -> list[str]:
         if threads and row["backend"] != "threading":
             what = f"overhead of {row['backend']} against threads"
             bar(what, "≤ 15 %", 100 * (row["epoch_s"] / threads - 1), "+.1f")
-    some = _of(rows, "labelling", backend="threading")
-    one, two = (_median([r for r in some if r["workers"] == n], "train_s") for n in (1, 2))
-    if one and two:
-        bar("speed-up of labelling with 2 jobs", "≥ 1.80", one / two, ".2f")
+    for kind, what in LABELLING.items():
+        some = _of(rows, kind, backend="threading")
+        one, two = (_median([r for r in some if r["workers"] == n], "train_s") for n in (1, 2))
+        if one and two:
+            bar(f"speed-up of {what} with 2 threads", "≥ 1.80", one / two, ".2f")
     return lines
 
 
@@ -179,7 +182,7 @@ def _backends(rows: list[Row]) -> list[str]:
 
 def _labelling(rows: list[Row]) -> list[str]:
     lines = [
-        "`predict_stream` on copies of CoNLL-2000's test data; medians.",
+        "Copies of CoNLL-2000's test data; medians.",
         "",
         "| backend | workers | seconds | thousand tokens a second | against one |",
         "| --- | ---: | ---: | ---: | ---: |",

@@ -18,6 +18,8 @@ SLOTS_PER_ITEM = 64  # an item pays for so many slots of a filter
 
 def with_filter(table: WeightTable) -> WeightTable:
     """Return the table with a filter of its keys."""
+    if _fits(table):
+        return table
     slots = table.slots
     bits = BITS_PER_SLOT * max(len(slots), 2)
     flags = np.zeros(bits, bool)
@@ -27,10 +29,14 @@ def with_filter(table: WeightTable) -> WeightTable:
 
 def filtered(table: WeightTable, items: int) -> WeightTable:
     """Return the table with a filter of the right size, if so many items pay for making it."""
-    fits = 8 * len(table.bloom) >= BITS_PER_SLOT * len(table.slots)
-    if fits or SLOTS_PER_ITEM * items < len(table.slots):
+    if _fits(table) or SLOTS_PER_ITEM * items < len(table.slots):
         return table
     return with_filter(table)
+
+
+def _fits(table: WeightTable) -> bool:
+    """Return whether the table has a filter of the right size."""
+    return 8 * len(table.bloom) >= BITS_PER_SLOT * len(table.slots)
 
 
 def without_filter(table: WeightTable) -> WeightTable:

@@ -13,6 +13,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from laso.engine.bloom import with_filter
 from laso.engine.workers import Workers
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def predicted_stream(model: Predictor, X: Iterable[Any], batch: int = BATCH) -> 
             yield from chain.from_iterable(found)
         while jobs := [(source, each) for each in islice(batches, some)]:
             yield from chain.from_iterable(workers.run(_predict, jobs))
+            light.weights_ = with_filter(light.weights_)  # once, not with every batch that follows
 
 
 def is_remote(model: Predictor, X: Any) -> bool:
@@ -75,6 +77,7 @@ def _write(model: Predictor, path: Path) -> None:
 @lru_cache(maxsize=2)
 def _read(path: str) -> Predictor:
     found: Predictor = pickle.loads(Path(path).read_bytes())
+    found.weights_ = with_filter(found.weights_)
     return found
 
 

@@ -128,8 +128,8 @@ class SearchEstimator(Predictor):
     metadata_ : dict
         What else is known of the model: the temperature of ``calibrate``, the data's file names.
     traffic_ : list of (int, int)
-        With shards: the bytes sent to and received from workers in each epoch; with threads, as if
-        each shard had a worker of its own.
+        With shards: the bytes sent to and received from workers in each epoch, or of ``lbfgs()`` in
+        each evaluation of the likelihood; with threads, as if each shard had a worker of its own.
     """
 
     default_dropout: ClassVar[float] = 0.0
