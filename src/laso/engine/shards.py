@@ -33,7 +33,7 @@ from laso.engine.bloom import without_filter
 from laso.engine.exact import ExactMachine
 from laso.engine.layout import Array, Dataset, WeightTable
 from laso.engine.likelihood import Climber
-from laso.engine.machine import Machine, grown_table, insert, longer, with_precisions
+from laso.engine.machine import Machine, grown_table, longer, with_precisions
 from laso.engine.passes import InTurn, Learner, Training
 from laso.engine.rows import (
     MATRICES,

@@ -161,6 +161,7 @@ class Predictor(Published):
 
     def weights_for(self, dataset: Dataset) -> WeightTable:
         """Return the weights as the engine wants them for many inputs; these are kept."""
+        made: WeightTable
         weights, made = self.prepared.get(FASTER, (None, self.weights_))
         if weights is not self.weights_:
             made = for_decoding(self.weights_, len(dataset.items))

@@ -18,6 +18,7 @@ from laso.engine.layout import (
     SLOT_KEY,
     SLOT_ROW,
     USED,
+    Out,
 )
 
 
@@ -79,7 +80,7 @@ def shorten_keys(keys, n, bits):
     return n
 
 
-def drop_features(out, n, seed, share):
+def drop_features(out: Out, n: int, seed: int, share: int) -> int:
     """Leave out a share (of DROPOUT_SCALE) of n features; return the number of those that stay.
 
     Which ones are left out depends on the seed and on their places alone.
@@ -116,7 +117,7 @@ def weight_at(table, row, label):
     return table.v[e, ENTRY_WEIGHT] if e >= 0 else 0.0
 
 
-def most_entries(labels):
+def most_entries(labels: int) -> int:
     """Return the largest number of entries of a sparse row; with more it has one for each label.
 
     From there on it takes less time to add all weights in their order than to look up each label.
