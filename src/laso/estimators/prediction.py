@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from copy import copy, deepcopy
 from dataclasses import replace
 from operator import is_
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
@@ -159,11 +159,12 @@ class Predictor(Published):
 
     def weights_for(self, dataset: Dataset) -> WeightTable:
         """Return the weights as the engine wants them for many inputs; these are kept."""
-        weights, made = self.prepared.get(FASTER, (None, self.weights_))
-        if weights is not self.weights_:
-            made = for_decoding(self.weights_, len(dataset.items))
-            if made is not self.weights_:
-                self.prepared[FASTER] = (self.weights_, made)
+        weights, known = self.prepared.get(FASTER, (None, None))
+        if known is not None and weights is self.weights_:
+            return cast("WeightTable", known)
+        made = for_decoding(self.weights_, len(dataset.items))
+        if made is not self.weights_:
+            self.prepared[FASTER] = (self.weights_, made)
         return made
 
     def single_decoder(self, dataset: Dataset) -> SingleDecoder:

@@ -40,7 +40,7 @@ UPDATES: dict[str, dict[str, Any]] = {
     "passive-aggressive": {"update": "passive_aggressive", "weighting": "worst"},
     "ALMA": {"update": "alma", "alpha": 0.9, "B": "sqrt(8)/alpha", "weighting": "worst"},
 }
-SYSTEMS: dict[str, dict[str, str]] = {
+SYSTEMS: dict[str, dict[str, Any]] = {
     "arc-eager": {"system": "arc-eager"},
     "arc-standard": {"system": "arc-standard"},
     "dynamic oracle": {"oracle": "dynamic"},
