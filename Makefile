@@ -17,7 +17,7 @@ demo: $(READY)
 	@$(BIN)/laso demo
 
 test: $(READY)
-	@$(BIN)/pytest --numprocesses auto --dist loadfile $(TESTS)
+	@$(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder $(TESTS)
 
 lint: $(READY)
 	@$(BIN)/ruff check .

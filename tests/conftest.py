@@ -9,6 +9,13 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
+# With several workers, what takes long must not come last, when the others have nothing left to do.
+LONG = ("test_clusters", "test_documents", "test_engine_equality", "test_engine_lattice")
+SHORT = (
+    *("test_learn", "test_queues", "test_updates", "test_vectors", "test_values", "test_metrics"),
+    *("test_formats", "test_data", "test_findings", "test_plots", "test_house"),
+)
+
 os.environ.setdefault("LASO_CACHE", str(ROOT / ".pytest_cache" / "laso-kernels"))
 
 
@@ -18,3 +25,14 @@ def laso(monkeypatch, capsysbinary):
     from tests.commands import Laso  # after the cache is set
 
     return Laso(monkeypatch, capsysbinary)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the longest files first and the shortest last (see --no-loadscope-reorder)."""
+    items.sort(key=lambda item: _turn(item.path.stem))
+
+
+def _turn(file: str) -> int:
+    if file in LONG:
+        return LONG.index(file) - len(LONG)
+    return 1 + SHORT.index(file) if file in SHORT else 0
