@@ -211,8 +211,8 @@ token.
 Held-out scores of estimators that make the features themselves, from words or from words and tags;
 of several layers of labels, the accuracy of whole tokens. The first row of a table is an estimator
 with its defaults, but `Tagger` without dropout, and with the templates of `benchmarks/columns.py`;
-its default is a dropout of 0.2. The others say by how much one change is better or worse: the mean of up to {column_seeds} held-out parts, ± its standard
-error, with the CPU seconds of training.
+its default is a dropout of 0.2. The others say by how much one change is better or worse: the mean
+of up to {column_seeds} held-out parts, ± its standard error, with the CPU seconds of training.
 
 {columns}
 """
