@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,13 @@ from laso.engine.machine import all_of
 from laso.engine.native import CompileError
 from laso.engine.native.bounds import OutOfBounds
 from laso.engine.problem import CompiledProblem
+from laso.engine.trial import Trial
 from laso.examples.segmentation import LINES, Segmentation, Words
 from laso.tasks.tagging.problem import Tagging
 from tests import careless_problem as careless
 from tests import faulty_problem
 from tests.careless_problem import CALLS, LONG, Careful, X, Y, dataset_of
-from tests.engine_inputs import TASKS, Segmenting
+from tests.engine_inputs import TASKS, Segmenting, corpus_of
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = Path(careless.__file__)
@@ -454,3 +456,27 @@ def test_guarded_arrays():
         guarded(array, "y")[1:][0, 0] = 1
     array[0, 0] = 9  # the array itself stays as it was
     assert rows[0, 0] == 9
+
+
+class OneContent(Segmenting):
+    @staticmethod
+    def content(x, block):
+        return 1
+
+
+class KeysByDepth(Segmenting):
+    segments = True
+
+    @staticmethod
+    def key(x, state, group, label):
+        return 1
+
+
+@pytest.mark.parametrize(
+    ("problem", "reason"),
+    [(OneContent, "for one with other features"), (KeysByDepth, "segments: the key of a step")],
+)
+def test_promises_about_contents_and_segments(problem, reason):
+    corpus = corpus_of([[[1], [2], [3]]], [[0, 0, 0]], [0])
+    with pytest.raises(BadProblem, match=reason):
+        Trial(problem, corpus, 0, 3, learning=False).run(time.thread_time() + 10)

@@ -36,6 +36,14 @@ def template_keys(x, position, state, at, n, out):
 
     A template writes no key if one of its INSIDE_ATOMs is before the first label.
     """
+    return combined_keys(x, position, state, at, n, out, -1)
+
+
+def combined_keys(x, position, state, at, n, out, combination):
+    """Do what ``template_keys`` does, for a combination of labels that is hashed last; -1: none.
+
+    A second loop over the keys would wait for the memory that the first has just written.
+    """
     spec, items, keys, written = x.spec, x.items, out.keys, 0
     for _ in range(n):
         key = spec[at]
@@ -52,7 +60,7 @@ def template_keys(x, position, state, at, n, out):
             else:
                 value = value_at(items, column, position + offset)
             key = mix(key, value)
-        keys[written] = key
+        keys[written] = mix(key, combination) if combination >= 0 else key
         written += inside
     return written
 

@@ -25,7 +25,6 @@ from math import prod
 import numpy as np
 
 from laso.engine.costs import cost_of
-from laso.engine.hashing import mix
 from laso.engine.layout import (
     BLOCKS,
     FACTORS,
@@ -37,7 +36,7 @@ from laso.engine.layout import (
     Array,
 )
 from laso.engine.problem import CompiledProblem
-from laso.features.windows import LABEL_ATOM, flatten_program, template_keys
+from laso.features.windows import LABEL_ATOM, combined_keys, flatten_program
 from laso.tasks.joint.layers import JointTemplate, Layers
 
 # The constants at the head of spec; tables and programs follow them.
@@ -121,15 +120,6 @@ def gold_label(spec, layer, code):
 def factor_of(spec, group):
     """Return the offset of a group's factor in spec."""
     return spec[OWN] if group >= spec[N_FACTOR_GROUPS] else spec[spec[FACTOR_OF_GROUP] + group]
-
-
-def factor_keys(x, position, state, program, n, combination, out):
-    """Write the feature keys of n templates of a factor, for a combination of labels."""
-    template_keys(x, position, state, program, n, out)
-    keys = out.keys
-    for i in range(n):
-        keys[i] = mix(keys[i], combination)
-    return n
 
 
 class Joint(CompiledProblem):
@@ -225,8 +215,8 @@ class Joint(CompiledProblem):
         position = within // combinations
         combination = within - position * combinations
         no_state = x.items[position]  # not read: any row serves
-        return factor_keys(
-            x, position, no_state, spec[at + STATIC], spec[at + N_STATIC], combination, out
+        return combined_keys(
+            x, position, no_state, spec[at + STATIC], spec[at + N_STATIC], out, combination
         )
 
     @staticmethod
@@ -236,8 +226,8 @@ class Joint(CompiledProblem):
         if spec[at + N_DYNAMIC] == 0:
             return 0
         combination = group - spec[at + FIRST]
-        return factor_keys(
-            x, state[0], state, spec[at + DYNAMIC], spec[at + N_DYNAMIC], combination, out
+        return combined_keys(
+            x, state[0], state, spec[at + DYNAMIC], spec[at + N_DYNAMIC], out, combination
         )
 
     @staticmethod
