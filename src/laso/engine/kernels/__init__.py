@@ -2,6 +2,7 @@
 
 placeholders.py  the names of the problem's methods
 weights.py       the weight table
+promises.py      checks of what these methods return
 scoring.py       cached blocks, factors
 agenda.py        nodes and the agenda, expansion
 updates.py       Delta, and the updates
@@ -19,13 +20,14 @@ from laso.engine.kernels import (
     entry,
     figures,
     placeholders,
+    promises,
     scoring,
     segments,
     updates,
     weights,
 )
 
-MODULES = (placeholders, weights, scoring, agenda, updates, figures, segments, entry)
+MODULES = (placeholders, weights, promises, scoring, agenda, updates, figures, segments, entry)
 """The modules that make up the compiled code."""
 
 ENTRY_POINTS = ("learn_many", "decode_many", "largest")

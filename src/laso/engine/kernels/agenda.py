@@ -19,17 +19,14 @@ from laso.engine.kernels.placeholders import (
     key,
     loss,
 )
-from laso.engine.kernels.scoring import (
+from laso.engine.kernels.promises import (
     checked_choices,
     checked_count,
     checked_labels,
-    has_good,
     listed_label,
     note_fault,
-    score_factors,
-    score_labels,
-    score_shared,
 )
+from laso.engine.kernels.scoring import has_good, score_factors, score_labels, score_shared
 from laso.engine.layout import (
     BAD_KEY,
     DEPTH,

@@ -20,7 +20,8 @@ from laso.engine.kernels.agenda import (
     write_groups,
 )
 from laso.engine.kernels.placeholders import allowed, is_good, key, loss
-from laso.engine.kernels.scoring import checked_labels, note_fault, step_score
+from laso.engine.kernels.promises import checked_labels, note_fault
+from laso.engine.kernels.scoring import step_score
 from laso.engine.kernels.updates import begin_delta, clear_marks, take_step, update
 from laso.engine.layout import (
     BAD_KEY,

@@ -25,19 +25,17 @@ from laso.engine.kernels.agenda import (
     write_groups,
 )
 from laso.engine.kernels.placeholders import allowed
-from laso.engine.kernels.scoring import (
-    add_own,
+from laso.engine.kernels.promises import (
     checked_block,
     checked_block_features,
     checked_choices,
     checked_features,
     checked_labels,
     checked_sub_block,
-    highest,
     listed_label,
     note_fault,
-    sum_block,
 )
+from laso.engine.kernels.scoring import add_own, highest, sum_block
 from laso.engine.kernels.weights import add_rows, fill, keep_known, shorten_keys
 from laso.engine.layout import (
     BAD_KEY,

@@ -11,13 +11,8 @@ import math
 
 from laso.engine.hashing import prefetch
 from laso.engine.kernels.placeholders import WEIGHTED
-from laso.engine.kernels.scoring import (
-    begin_features,
-    checked_block,
-    factor_group,
-    factor_label,
-    next_features,
-)
+from laso.engine.kernels.promises import checked_block
+from laso.engine.kernels.scoring import begin_features, factor_group, factor_label, next_features
 from laso.engine.kernels.weights import (
     add_entry_to_row,
     entry_of,

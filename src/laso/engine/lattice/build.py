@@ -14,7 +14,8 @@ from laso.engine.kernels.placeholders import (
     key,
     signature,
 )
-from laso.engine.kernels.scoring import checked_count, checked_labels, note_fault, score_labels
+from laso.engine.kernels.promises import checked_count, checked_labels, note_fault
+from laso.engine.kernels.scoring import score_labels
 from laso.engine.lattice.layout import (
     EDGE_GOOD,
     EDGE_GROUP,

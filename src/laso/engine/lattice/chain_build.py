@@ -7,7 +7,7 @@ from __future__ import annotations
 from laso.engine.hashing import mix
 from laso.engine.kernels.entry import input_of
 from laso.engine.kernels.placeholders import WEIGHTED
-from laso.engine.kernels.scoring import (
+from laso.engine.kernels.promises import (
     checked_block,
     checked_block_features,
     checked_features,

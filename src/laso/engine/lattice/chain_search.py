@@ -13,7 +13,8 @@ import math
 
 from laso.engine.kernels.entry import input_of
 from laso.engine.kernels.placeholders import apply, initial
-from laso.engine.kernels.scoring import checked_features, sum_block
+from laso.engine.kernels.promises import checked_features
+from laso.engine.kernels.scoring import sum_block
 from laso.engine.kernels.weights import add_rows, fill
 from laso.engine.lattice.chain import LEAST_SCALE
 from laso.engine.lattice.layout import INPUTS_USED, PATHS_USED, STEPS_USED

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from laso.engine.kernels.placeholders import WEIGHTED
-from laso.engine.kernels.scoring import (
+from laso.engine.kernels.promises import (
     checked_block,
     checked_block_features,
     checked_features,

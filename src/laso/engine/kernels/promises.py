@@ -1,0 +1,123 @@
+"""Checks of what the methods of a problem return.
+
+A broken promise of a problem (a count, block or label beyond its bound) is recorded in the run, and
+a value that harms nothing takes its place. The caller ends with the status of the fault.
+"""
+
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from laso.engine.hashing import mix
+from laso.engine.kernels.placeholders import (
+    NARROWED,
+    block,
+    block_features,
+    choice,
+    features,
+    labels,
+    n_choices,
+    sub_block,
+)
+from laso.engine.kernels.weights import (
+    drop_features,
+)
+from laso.engine.layout import (
+    BAD_BLOCK,
+    BAD_COUNT,
+    DONE,
+    DROPOUT,
+    FAULT,
+    FAULT_HIGH,
+    FAULT_LOW,
+    FAULT_METHOD,
+    FAULT_VALUE,
+    IN_BLOCK,
+    IN_BLOCK_FEATURES,
+    IN_CHOICE,
+    IN_FEATURES,
+    IN_LABELS,
+    IN_SUB_BLOCK,
+    SLACK,
+    VISIT,
+)
+
+
+def note_fault(meta, status, method, value, low, high):
+    """Record the first broken promise: ``method`` returned a value outside low to high."""
+    if meta[FAULT] == DONE:
+        meta[FAULT] = status
+        meta[FAULT_METHOD] = method
+        meta[FAULT_VALUE] = value
+        meta[FAULT_LOW] = low
+        meta[FAULT_HIGH] = high
+
+
+def checked_count(meta, n, most, method):
+    """Return the count n that ``method`` returned, or 0 and a fault if it is out of bounds."""
+    if n < 0 or n > most:
+        note_fault(meta, BAD_COUNT, method, n, 0, most)
+        return 0
+    return n
+
+
+def checked_labels(x, run):
+    """Return the number of labels of operators."""
+    width = run.sums.shape[0]
+    return checked_count(run.meta, labels(x, width), width, IN_LABELS)
+
+
+def checked_choices(x, state, group, run):
+    """Return the number of labels of a group that ``choice`` lists; -1: all."""
+    if not NARROWED:
+        return -1
+    n = n_choices(x, state, group)
+    return checked_count(run.meta, n, run.sums.shape[0], IN_CHOICE) if n >= 0 else -1
+
+
+def checked_choice(x, state, group, i, run):
+    """Return the i-th label that ``choice`` lists, or 0 and a fault if it does not exist."""
+    label, most = choice(x, state, group, i), checked_labels(x, run) - 1
+    if label < 0 or label > most:
+        note_fault(run.meta, BAD_COUNT, IN_CHOICE, label, 0, most)
+        return 0
+    return label
+
+
+def listed_label(x, state, group, i, run, n_listed):
+    """Return the i-th listed label; the i-th of all labels, if n_listed is -1."""
+    return checked_choice(x, state, group, i, run) if NARROWED and n_listed >= 0 else i
+
+
+def checked_features(x, state, group, run):
+    """Write the features of a step that are in no block, and return their number."""
+    n = features(x, state, group, run.out)
+    return checked_count(run.meta, n, run.rows.shape[0] - SLACK, IN_FEATURES)
+
+
+def checked_block_features(x, number, run):
+    """Write the features of a block, and return their number; learning may leave out some."""
+    n = block_features(x, number, run.out)
+    n = checked_count(run.meta, n, run.rows.shape[0] - SLACK, IN_BLOCK_FEATURES)
+    if run.meta[DROPOUT] > 0:
+        n = drop_features(run.out, n, mix(run.meta[VISIT], number), run.meta[DROPOUT])
+    return n
+
+
+def checked_block(x, state, group, run):
+    """Return the block of a step, -1 if it has none."""
+    number = block(x, state, group)
+    blocks = run.block_versions.shape[0]
+    if number >= blocks:
+        note_fault(run.meta, BAD_BLOCK, IN_BLOCK, number, -1, blocks - 1)
+        return -1
+    return number
+
+
+def checked_sub_block(x, number, i, meta):
+    """Return the i-th sub-block of a block, -1 if there are no more."""
+    below = sub_block(x, number, i)
+    if below >= number:
+        note_fault(meta, BAD_BLOCK, IN_SUB_BLOCK, below, -1, number - 1)
+        return -1
+    return below
