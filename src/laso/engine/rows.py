@@ -158,7 +158,7 @@ def from_triples(
     number of labels.
     """
     lengths = np.bincount(rows, minlength=n)
-    full = lengths > most_entries(width)  # type: ignore[no-untyped-call]
+    full = lengths > most_entries(width)
     room = np.where(full, width, capacity(lengths))
     starts = np.cumsum(room) - room
     heads = np.zeros((max(n, 1), len(at.HeadColumn)), np.int32)

@@ -62,7 +62,7 @@ SUPPORT = (
 
 def flags(problem: type[CompiledProblem]) -> tuple[bool, ...]:
     """Returns the attributes of a problem that compiled code depends on."""
-    return bool(problem.weighted), bool(problem.key_of_group)
+    return bool(problem.weighted), bool(problem.key_of_group), bool(problem.segments)
 
 
 def fingerprint(problem: type[CompiledProblem], variant: Variant = PLAIN) -> str:
