@@ -106,7 +106,9 @@ class Reference(Problem):
 
     def _block_features(self, x: Input, block: int, out: Out) -> int:
         n, (share, visit) = self.problem.block_features(x, block, out), self.dropout
-        return int(drop_features(out, n, mix(visit, block), share)) if share else n
+        if not share:
+            return n
+        return int(drop_features(out, n, mix(visit, block), share))  # type: ignore[no-untyped-call]
 
     def _factors(self, x: Input, row: Array, operator: Operator) -> Iterator[Operator]:
         """Yield group and label of the factors of a step, whose own are the first."""
