@@ -343,7 +343,7 @@ CHOSEN: Mapping[str, Settings] = {
     "beam 1": {"queue": 1, "update": "passive_aggressive(weighting=worst)", "epochs": 12},
     "beam 8": {"queue": 8, "epochs": 10},
     "beam 8, clusters": {"queue": 8, "epochs": 10, "clusters": True},
-    "beam 8, frozen": {"queue": 8, "epochs": 10, "frozen": 0.2},
+    "beam 8, frozen": {"queue": 8, "epochs": 10, "frozen": 0.05},
 }
 """Parameters of ``Parser``, and two of our own: templates of clusters, and the fraction of trees of
 development data that ``freeze`` may change."""

@@ -63,18 +63,18 @@ ROWS = {
     },
 }
 GRID = tuple(f"LaSO at beam {b}" for b in TRAINED)
-CLAIMS = (
+CLAIMS = tuple(
     Claim(
-        "LaSO beats early update, which beats standard updates",
+        f"{better} beats {worse}",
         [
             Contrast(
                 f"{better} above {worse}",
                 {f"{better} at beam 8": 1, f"{worse} at beam 8": -1},
                 "las",
             )
-            for better, worse in (("LaSO", "early update"), ("early update", "standard"))
         ],
-    ),
+    )
+    for better, worse in (("LaSO", "early update"), ("early update", "standard"))
 )
 
 
