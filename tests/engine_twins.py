@@ -31,12 +31,12 @@ from laso import (
     worst,
 )
 from laso.engine import layout as at
+from laso.engine.dropout import WithDropout
 from laso.engine.hashing import mix
 from laso.engine.layout import Array, Dataset, Run, WeightTable
 from laso.engine.machine import Machine, all_of, as_names, averaged, new_table
 from laso.engine.options import options_for, own_key
 from laso.engine.reference import Reference, input_of, output_of
-from laso.estimators.dropout import WithDropout
 from laso.problem import Node
 from laso.queues import MakeQueue, Queue, observed
 from laso.training import Rule, Strategy

@@ -3,11 +3,15 @@
 import numpy as np
 import pytest
 
-from laso import CRF, Chunker, JointTagger, Parser, Tagger, exact, load_model
+from laso import CRF, Chunker, JointTagger, Parser, Tagger, beam, exact, load_model, perceptron
 from laso.data import load_bundled
+from laso.engine.dropout import WithDropout
 from laso.engine.hashing import mix
 from laso.engine.kernels.weights import drop_features
 from laso.engine.layout import DROPOUT_SCALE, Out
+from laso.engine.machine import Machine
+from laso.engine.options import options_for
+from laso.tasks.tagging.problem import Tagging
 
 TRAIN, TEST = load_bundled()
 Y = [[token[2] for token in sentence] for sentence in TRAIN[:40]]
@@ -58,15 +62,15 @@ def test_draws_of_visits_and_blocks_are_independent():
         assert (a & b).mean() == pytest.approx(0.25, abs=0.03)
 
 
-def test_the_default_applies_where_examples_are_learned_in_turn():
+def test_the_default_applies_to_every_queue_but_exact_search():
     def rate(X=X, **parameters):
         model = Tagger(epochs=1, **parameters).fit(X[:5], Y[:5])
         return model.dropout_rate()
 
     assert rate() == rate(X=[[dict.fromkeys(t, 1.0) for t in x] for x in X]) == DROPOUT
     assert rate(dropout=0.5) == 0.5
-    assert rate(dropout=0) == rate(queue=exact()) == rate(shards=2) == 0
-    assert rate(X=columns(TRAIN)) == DROPOUT
+    assert rate(dropout=0) == rate(queue=exact()) == 0
+    assert rate(X=columns(TRAIN)) == rate(shards=2) == DROPOUT
     assert CRF("ap", max_iterations=1).fit(X, Y).dropout_rate() == 0
 
 
@@ -84,10 +88,19 @@ def test_rates_that_make_no_sense(dropout):
         Tagger(dropout=dropout).fit(X, Y)
 
 
-@pytest.mark.parametrize("parameters", [{"queue": exact()}, {"shards": 2}])
-def test_where_it_is_impossible_it_is_refused(parameters):
-    with pytest.raises(ValueError, match="dropout needs a problem with blocks, a queue other than"):
-        Tagger(dropout=0.1, **parameters).fit(X, Y)
+def test_where_it_is_impossible_it_is_refused():
+    with pytest.raises(ValueError, match="dropout needs a problem with blocks and a queue other"):
+        Tagger(dropout=0.1, queue=exact()).fit(X, Y)
+
+
+def test_shards_leave_out_features_of_their_own():
+    models = [Tagger(epochs=3, shards=2, dropout=r).fit(X, Y) for r in (0.0, 0.2, 0.2)]
+    weights = [model.weights_.v for model in models]
+    assert not np.array_equal(weights[0], weights[1])
+    assert np.array_equal(weights[1], weights[2])
+    learner = WithDropout(Machine(Tagging, options_for(Tagging, beam(2), perceptron())), 0.2, 7)
+    rounds = [(0, [3, 1]), (0, [2, 0]), (4, [3, 1]), (4, [0, 2])]
+    assert len({learner.for_round(n, np.array(order)).seed for n, order in rounds}) == 4
 
 
 def test_problems_without_blocks_have_none():

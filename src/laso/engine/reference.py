@@ -108,7 +108,7 @@ class Reference(Problem):
         n, (share, visit) = self.problem.block_features(x, block, out), self.dropout
         if not share:
             return n
-        return int(drop_features(out, n, mix(visit, block), share))  # type: ignore[no-untyped-call]
+        return drop_features(out, n, mix(visit, block), share)
 
     def _factors(self, x: Input, row: Array, operator: Operator) -> Iterator[Operator]:
         """Yield group and label of the factors of a step, whose own are the first."""

@@ -30,6 +30,7 @@ import numpy as np
 
 from laso.engine import layout as at
 from laso.engine.bloom import without_filter
+from laso.engine.dropout import WithDropout
 from laso.engine.exact import ExactMachine
 from laso.engine.layout import Array, Dataset, WeightTable
 from laso.engine.likelihood import Climber
@@ -96,7 +97,7 @@ class Change(NamedTuple):
 class ShardLearner:
     """Learns from the examples of one shard."""
 
-    engine: Machine | ExactMachine
+    engine: Machine | ExactMachine | WithDropout
     average: bool
     examples: int  # of all shards
 
@@ -110,6 +111,8 @@ class ShardLearner:
             rule = self.engine.rule
             climber = Climber(self.engine, rule, training, self.average, self.examples)
             learner, settle = climber, climber.settle
+        if isinstance(self.engine, WithDropout):
+            learner = self.engine.for_round(int(start.ints[at.TICKS]), order)
         wrong = 0
         for _, wrong in InTurn(learner)(dataset, order, training):  # noqa: B007
             pass

@@ -17,6 +17,7 @@ import numpy as np
 
 from laso.engine import layout as at
 from laso.engine.costs import with_costs
+from laso.engine.dropout import WithDropout
 from laso.engine.exact import ExactMachine
 from laso.engine.gradients import gradients_on
 from laso.engine.layout import Dataset, WeightTable
@@ -30,7 +31,6 @@ from laso.engine.step_length import mean_step_length
 from laso.engine.workers import Workers, in_shards
 from laso.errors import BadFeature, SearchFailed, Unreachable, WorkerLost
 from laso.estimators.class_weights import BALANCED, class_weights
-from laso.estimators.dropout import WithDropout
 from laso.estimators.tables import check_overflow, largest_of, moved, wider
 from laso.features.encoder import take_inputs
 from laso.model_file import compact_table
@@ -297,13 +297,17 @@ def train(
             evaluator = in_threads(model.threads_for(dataset))
             engine.fit(dataset, training, plan, evaluator=evaluator, **told)
         else:
-            rate = model.dropout_rate()
-            learner = WithDropout(engine, rate, model.seed or 0) if rate else engine
-            train_passes(InTurn(learner), dataset, training, plan, **told)
+            train_passes(InTurn(with_dropout(model, engine)), dataset, training, plan, **told)
     assert training.best is not None
     model.weights_ = training.best = compact_table(training.best)
     report(model, training)
     return model
+
+
+def with_dropout(model: SearchEstimator, engine: Machine) -> Machine | WithDropout:
+    """Return the learner, which leaves out features if the model asks for it."""
+    rate = model.dropout_rate()
+    return WithDropout(engine, rate, model.seed or 0) if rate else engine
 
 
 class Run(NamedTuple):
@@ -324,7 +328,8 @@ def _train_in_shards(run: Run, dataset: Dataset, shards: int, **told: Any) -> li
         with gradients_on(workers, shards, dataset) as evaluator, _kept(run, lambda: training):
             engine.fit(dataset, training, plan, evaluator=evaluator, **told)
         return evaluator.traffic
-    apart = ShardLearner(engine, plan.average, len(dataset.starts) - 1)
+    learner = engine if isinstance(engine, ExactMachine) else with_dropout(run.model, engine)
+    apart = ShardLearner(learner, plan.average, len(dataset.starts) - 1)
     mixing = MIXINGS[run.model.mixing]
     with (
         in_shards(apart, workers, shards, mixing, dataset) as one_pass,

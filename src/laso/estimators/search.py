@@ -93,8 +93,8 @@ class SearchEstimator(Predictor):
     dropout : float, default=None
         The share of the features that learning leaves out, others at each visit of an example. Only
         features that do not depend on the state of the search are left out (those of the problem's
-        blocks). It needs a queue other than exact(), and one shard. None: 0, in ``Tagger`` 0.2
-        where it is possible.
+        blocks). It needs a queue other than exact(). None: 0, in ``Tagger`` 0.2 where it is
+        possible.
     hash_bits : int, default=0
         Bound the memory by hashing features to this number of bits; 0: keep all features apart.
     threads : int, default=None
@@ -224,8 +224,7 @@ class SearchEstimator(Predictor):
             )
         if self.dropout and (found := self._why_no_dropout()):
             raise ValueError(
-                "dropout needs a problem with blocks, a queue other than exact(), and one shard: "
-                f"found {found}"
+                f"dropout needs a problem with blocks and a queue other than exact(): found {found}"
             )
 
     def has_sparse_rows(self, task: Task) -> bool:
@@ -238,7 +237,7 @@ class SearchEstimator(Predictor):
     def _why_no_dropout(self) -> str | None:
         """Return what keeps learning from leaving out features; None: nothing does."""
         task = self.make_task()
-        return why_no_dropout(task.problem, self.search_queue(task), learning.shards_of(self))
+        return why_no_dropout(task.problem, self.search_queue(task))
 
     def dropout_rate(self) -> float:
         """Return the share of the features that learning leaves out."""
