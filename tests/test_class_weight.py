@@ -83,6 +83,7 @@ def test_both_engines_learn_alike(name, strategy):
         seed=None,
         epochs=1,
         average=False,
+        dropout=0.0,
         **given,
     )
     model.fit(few)
