@@ -76,7 +76,8 @@ def test_features_on_all_layers_are_those_of_a_tagger_on_products(queue, strateg
     ).fit(data)
     # Sorted, these are in the order in which the joint search meets them: by group, then by label.
     joined = [[(w, f"{chunk}/{pos}") for w, pos, chunk in sentence] for sentence in data]
-    other = Tagger(features=["w[-1..1]", "label[-1]"], update=rule, **given).fit(joined)
+    other = Tagger(features=["w[-1..1]", "label[-1]"], update=rule, dropout=0.0, **given)
+    other.fit(joined)
     found = [[f"{chunk}/{pos}" for pos, chunk in tags] for tags in mine.predict(words(data))]
     wanted = other.predict(words(data))
     assert found == wanted

@@ -24,7 +24,8 @@ Y = [["D", "N", "V"], ["D", "N", "V"], ["N", "V"]]
 
 def golden():
     """The model of the golden file; ``python -m tests.test_model_format`` writes it."""
-    tagger = Tagger(features=["w[0]", "w.suffix2[0]", "label[-1]"], queue=2, epochs=3).fit(X, Y)
+    features = ["w[0]", "w.suffix2[0]", "label[-1]"]
+    tagger = Tagger(features=features, queue=2, epochs=3, dropout=0.0).fit(X, Y)
     tagger.metadata_["made"] = "for the test of the format"
     return tagger
 
@@ -78,6 +79,7 @@ def test_the_same_model_is_still_written_the_same():
     for name in ("digest", "format", "library", "arrays"):
         header.pop(name)
     assert now["learned"].pop("step_length") == 3.0  # files of earlier versions have none
+    assert now["parameters"].pop("dropout") == 0.0
     assert json.loads(json.dumps(now)) == header
     assert {name: t.tolist() for name, t in tensors.items()} == {
         name: a.tolist() for name, a in arrays.items()

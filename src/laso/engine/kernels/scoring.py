@@ -195,7 +195,7 @@ def kept_place(x, state, group, run, at):
 
     -1: they are not kept. Of two factors with one place, the later one takes it.
     """
-    kept, mark = run.kept_sums, fingerprint(x, state, group)
+    kept, mark = run.kept_marks, fingerprint(x, state, group)
     if mark == -1:
         return -1, False
     place = at * KEPT_SUMS + (mark & (KEPT_SUMS - 1))
