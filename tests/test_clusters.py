@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import logging
 import os
 import subprocess
@@ -77,6 +78,7 @@ def ray_cluster() -> Iterator[None]:
     from ray.util.joblib import register_ray
 
     register_ray()
+    before = builtins.print  # Ray puts its own in its place
     ray.init(
         num_cpus=2,
         include_dashboard=False,
@@ -89,6 +91,7 @@ def ray_cluster() -> Iterator[None]:
             yield
     finally:
         ray.shutdown()
+        builtins.print = before
 
 
 @contextmanager

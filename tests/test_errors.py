@@ -1,6 +1,7 @@
 """Errors have fields for the position; nobody needs to parse a message."""
 
 import copy
+import copyreg
 import pickle
 
 import numpy as np
@@ -261,3 +262,10 @@ def test_columns_given_in_place_of_sentences(tmp_path):
     assert read_input(columns) is columns
     model = Tagger(epochs=1).fit(columns)
     assert model.predict(columns) == Tagger(epochs=1).fit(SMALL).predict(SMALL)
+
+
+def test_a_position_is_added_however_others_copy_exceptions(monkeypatch):
+    error = BadData("found a, expected b")
+    monkeypatch.setitem(copyreg.dispatch_table, BadData, lambda each: (lambda: error, ()))
+    assert str(error.at(sentence=3)) == "sentence 3: found a, expected b"
+    assert str(error) == "found a, expected b"

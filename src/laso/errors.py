@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from copy import copy
 from itertools import islice
 from typing import Any, Self
 
@@ -79,7 +78,9 @@ class InputError(LasoError, ValueError):
         token: int | None = None,
     ) -> Self:
         """Return the same error with further position fields; None keeps a field as it is."""
-        made = copy(self)
+        # Not by copy(): libraries change for all exceptions how they are copied (tblib does).
+        made = type(self).__new__(type(self), *self.args)
+        vars(made).update(vars(self))
         given = {"file": file, "line": line, "sentence": sentence, "token": token}
         vars(made).update({name: value for name, value in given.items() if value is not None})
         return made.with_traceback(self.__traceback__)

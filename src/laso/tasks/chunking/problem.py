@@ -231,7 +231,7 @@ class Chunking(CompiledProblem):
         start, length, position = at >> spec[SHIFT], 1, 0
         grams = atoms = -1
         if block < ENDS * n:
-            grams = (block >= n) + (block >= 2 * n)
+            grams = int(block >= n) + int(block >= 2 * n)
             start = block - grams * n
         elif at < 0:
             atoms = END if block < BEGINS * n else BEGIN
