@@ -40,6 +40,7 @@ def compare(task: Task, strategies: list[str]) -> None:
         with contextlib.suppress(UnsatisfiedAssumption):
             Twins(task, corpus, *few, tolerance=1e-9).compare()
         Twins(task, corpus, *chosen[0], tolerance=1e-9).compare(hash_bits=3)
+        Twins(task, corpus, *chosen[0], tolerance=1e-9, dropout=0.4).compare()
 
     same()
 

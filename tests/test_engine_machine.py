@@ -333,10 +333,13 @@ def test_the_kernels_as_plain_python(tmp_path):
     }
     coverage = ("-m", "coverage", "run", "--append", "--rcfile", os.devnull, "--include", modules)
     run_small(tmp_path, *coverage, "-m", "tests.engine_small", names, strategies, **settings)
-    segments = "tests/test_chunking.py::test_rounds_filled_when_they_open_have_the_nodes_of_the_plain_search"
-    run_small(
-        tmp_path, *coverage, "-m", "pytest", "-q", "-p", "no:cacheprovider", segments, **settings
-    )
+    for file, test in (
+        ("test_chunking", "rounds_filled"),
+        ("test_dropout", "keeps_its_order"),
+        ("test_sparse_rows", "entries"),
+    ):
+        tests = ("-m", "pytest", "-p", "no:cacheprovider", f"tests/{file}.py", "-k", test)
+        run_small(tmp_path, *coverage, *tests, **settings)
     for call in ("decode", "learn siblings", "factors"):
         faulty = ("-m", "tests.faulty_problem", call, ",".join(FAULTS))
         run_small(tmp_path, *coverage, *faulty, **settings)
