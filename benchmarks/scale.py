@@ -242,7 +242,11 @@ def times() -> dict[Case, Callable[[Case], Row]]:
         for shards in (1, 2)
     ]
     what = f"backends, {TIMES} times conll2000"
-    backends = [Case(what, backend, shards=2, workers=2, epochs=FEW_EPOCHS) for backend in BACKENDS]
+    backends = [  # one after the other, so that a slow hour is one for all of them
+        Case(what, backend, shards=2, workers=2, epochs=FEW_EPOCHS, number=number)
+        for number in range(RUNS)
+        for backend in BACKENDS
+    ]
     labelling = [
         Case("labelling", backend, workers=workers, number=number)
         for backend in BACKENDS[:2]

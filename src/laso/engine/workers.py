@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +106,17 @@ class Workers:
                     ) from error
                 log.warning("a worker was lost (%s): running its jobs again", type(error).__name__)
 
+    def stream(
+        self, function: Callable[..., Any], jobs: Iterable[tuple[Any, ...]], ahead: int
+    ) -> Iterator[Any]:
+        """Yield results as ``run`` does; each worker has at most ``ahead`` jobs in memory."""
+        most, left = ahead * self.count, iter(jobs)
+        if self._stack is not None and self.shares_memory:
+            yield from self._in_threads(function, left, most)
+            return
+        while some := list(islice(left, most)):
+            yield from self.run(function, some)
+
     def _once(self, function: Callable[..., Any], jobs: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
         from joblib import delayed
 
@@ -111,30 +124,35 @@ class Workers:
             with Workers(self.n_jobs) as workers:
                 yield from workers._once(function, jobs)
         elif self.shares_memory:
-            yield from self._in_threads(function, jobs)
+            yield from self._in_threads(function, jobs, len(jobs))
         else:
             parallel = self._keep(self._generating)
             yield from parallel(delayed(function)(*job) for job in jobs)
 
     def _in_threads(
-        self, function: Callable[..., Any], jobs: Sequence[tuple[Any, ...]]
+        self, function: Callable[..., Any], jobs: Iterable[tuple[Any, ...]], most: int
     ) -> Iterator[Any]:
-        """Do as joblib, which looks for results of its threads once in 10 ms only."""
-        if min(self.count, len(jobs)) <= 1:
+        """Do as joblib, which looks for results of its threads once in 10 ms only.
+
+        Not more than ``most`` jobs wait at a time, for a thread or to be yielded.
+        """
+        if min(self.count, most) <= 1:
             for job in jobs:
                 yield function(*job)
             return
-        from concurrent.futures import ThreadPoolExecutor
+        from concurrent.futures import Future, ThreadPoolExecutor
 
-        futures = [
-            self._keep(lambda: ThreadPoolExecutor(self.count)).submit(function, *job)
-            for job in jobs
-        ]
+        threads = self._keep(lambda: ThreadPoolExecutor(self.count))
+        waiting: deque[Future[Any]] = deque()
         try:
-            for future in futures:
-                yield future.result()
+            for job in jobs:
+                waiting.append(threads.submit(function, *job))
+                if len(waiting) == most:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
         finally:
-            for future in futures:
+            for future in waiting:
                 future.cancel()
 
     def _keep(self, make: Callable[[], Any]) -> Any:

@@ -25,10 +25,9 @@ AHEAD = 8  # batches in memory for each worker
 
 def predicted_stream(model: Predictor, X: Iterable[Any], batch: int = BATCH) -> Iterator[Any]:
     """Yield the output of each input, some batches at a time."""
-    inputs = iter(X)
     with ExitStack() as stack:
         workers = stack.enter_context(Workers(model.n_jobs))
-        batches, some = _batches(inputs, batch), AHEAD * workers.count
+        batches, some = _batches(iter(X), batch), AHEAD * workers.count
         light = _without_training(model)
         source: Predictor | str = light
         if not workers.shares_memory and workers.count > 1:
@@ -42,9 +41,14 @@ def predicted_stream(model: Predictor, X: Iterable[Any], batch: int = BATCH) -> 
             except FileNotFoundError:  # they are on other machines: the model goes with each batch
                 found = list(workers.run(_predict, [(light, each) for each in first]))
             yield from chain.from_iterable(found)
-        while jobs := [(source, each) for each in islice(batches, some)]:
-            yield from chain.from_iterable(workers.run(_predict, jobs))
-            light.weights_ = with_filter(light.weights_)  # once, not with every batch that follows
+
+        def jobs() -> Iterator[tuple[Predictor | str, list[Any]]]:
+            for number, each in enumerate(batches):
+                if number == some:  # once, not with every batch that follows
+                    light.weights_ = with_filter(light.weights_)
+                yield source, each
+
+        yield from chain.from_iterable(workers.stream(_predict, jobs(), AHEAD))
 
 
 def is_remote(model: Predictor, X: Any) -> bool:
