@@ -59,3 +59,12 @@ def test_the_command_imports_little(model, tmp_path):
     process = run(COMMAND, model, str(tmp_path / "text.txt"))
     assert process.stdout.split() == ["the", "DET", "cat", "NOUN", "sleeps", "VERB"]
     assert not HEAVY & {*json.loads(process.stderr.splitlines()[-1])}
+
+
+def test_python_m_laso_is_the_command_line():
+    """Where the script is not on the path, as after ``pip install --user``."""
+    command = [sys.executable, "-m", "laso", "--version"]
+    found = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert found.stdout.startswith("laso ")
+    usage = subprocess.run([*command[:3], "--help"], capture_output=True, text=True, check=True)
+    assert usage.stdout.lstrip().startswith("Usage: laso ")
