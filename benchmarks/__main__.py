@@ -18,6 +18,7 @@ from benchmarks import (
     likelihood,
     parsing,
     profile,
+    rare_chunks,
     report,
     run,
     scale,
@@ -84,6 +85,7 @@ def main(arguments: list[str] | None = None) -> int:
                 elif step == "defaults":
                     defaults.run(say)
                     columns.run(say, defaults.RESULTS)
+                    rare_chunks.run(say, defaults.RESULTS)
                     say(f"wrote {defaults_report.report()}")
                 elif step == "speed":
                     say(f"wrote {speed.run(bench.results, options.keys, say)}")

@@ -100,7 +100,8 @@ def settings() -> Iterator[Setting]:
         def for_columns(tagged: bool) -> Make:
             kept = [*WORDS, *(TAGS if tagged else ()), *LABELS, *change]
             features = [template for template in kept if template != without]
-            return lambda seed: Tagger(features=features, seed=seed, **{"dropout": 0.0, **given})
+            plain = {"dropout": 0.0, "class_weight": {}}
+            return lambda seed: Tagger(features=features, seed=seed, **{**plain, **given})
 
         return for_columns
 

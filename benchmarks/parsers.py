@@ -343,10 +343,11 @@ CHOSEN: Mapping[str, Settings] = {
     "beam 1": {"queue": 1, "update": "passive_aggressive(weighting=worst)", "epochs": 12},
     "beam 8": {"queue": 8, "epochs": 10},
     "beam 8, clusters": {"queue": 8, "epochs": 10, "clusters": True},
-    "beam 8, frozen": {"queue": 8, "epochs": 10, "frozen": 0.05},
 }
-"""Parameters of ``Parser``, and two of our own: templates of clusters, and the fraction of trees of
-development data that ``freeze`` may change."""
+"""Parameters of ``Parser``, and one of our own: templates of clusters."""
+FROZEN, OF, CHANGED = "beam 8, frozen", "beam 8", 0.05
+"""A configuration that freezes the model of another; the fraction of trees of development data that
+may change."""
 
 
 class Laso:
@@ -358,6 +359,9 @@ class Laso:
         f"{name}, seed {seed}": {**settings, "seed": seed}
         for name, settings in CHOSEN.items()
         for seed in range(3)
+    } | {
+        f"{FROZEN}, seed {seed}": {"of": f"{OF}, seed {seed}", "changed": CHANGED}
+        for seed in range(3)
     }
 
     def missing(self) -> str:
@@ -365,20 +369,20 @@ class Laso:
         return ""
 
     def train(self, train: Path, dev: Path, folder: Path, settings: Settings) -> None:
-        """Train; keep the best epoch on the development data."""
+        """Train and keep the best epoch on the development data, or freeze what was trained."""
         from laso import Parser
         from laso.tasks.parsing.templates import cluster_templates, default_templates
         from laso.values import parse
 
+        if "source" in settings:
+            model = Parser.load(Path(settings["source"]) / "model")
+            inputs = [[token[:3] for token in s] for s in read_trees(dev)]
+            model.freeze(inputs, changed=settings["changed"]).save(folder / "model")
+            return
         given = {name: parse(v) if name == "update" else v for name, v in settings.items()}
-        frozen = given.pop("frozen", None)
         if given.pop("clusters", False):
             given["features"] = [*default_templates(COLUMNS, XPOS), *cluster_templates(COLUMNS[0])]
         model = Parser(**given, threads=1).fit(train, dev=dev)
-        if frozen is not None:
-            model = model.freeze(
-                [[token[:3] for token in s] for s in read_trees(dev)], changed=frozen
-            )
         model.save(folder / "model")
 
     def load(self, folder: Path, settings: Settings) -> Parse:

@@ -184,14 +184,20 @@ def measured(
 ) -> Row | None:
     """Train unless the model is there, then decode; None if that fails."""
     what = f"{key['system']} {key['config']}, {key['tags']} tags"
-    folder = work / "models" / "".join(c if c.isalnum() else "-" for c in what)
+    folder = folder_of(work, key)
     job = {**key, "folder": folder / "model", **files}
+    before: Row = {}
+    if other := key["settings"].get("of"):  # made from the model of another configuration
+        source = folder_of(work, {**key, "config": other})
+        before = measure.load(source / "train.json") or {}
+        job["settings"] = {**key["settings"], "source": source / "model"}
     processes = measure.Processes(work, environment=ONE_THREAD, cwd=ROOT)
     note = folder / "train.json"
     try:
         if not note.exists():
             say(f"{what}: training")
-            measure.save(note, processes.run("benchmarks.parsing", {**job, "job": "train"}))
+            made = processes.run("benchmarks.parsing", {**job, "job": "train"})
+            measure.save(note, {**made, "train_s": made["train_s"] + before.get("train_s", 0.0)})
         say(f"{what}: decoding")
         found = processes.run("benchmarks.parsing", {**job, "job": "decode"})
     except JobFailed as error:
@@ -204,6 +210,12 @@ def measured(
         "machine": measure.machine(),
         "versions": measure.versions(system.packages),
     }
+
+
+def folder_of(work: Path, key: Row) -> Path:
+    """Return the folder of a configuration, with its model and the notes of its training."""
+    what = f"{key['system']} {key['config']}, {key['tags']} tags"
+    return work / "models" / "".join(c if c.isalnum() else "-" for c in what)
 
 
 def order(row: Row) -> tuple[Any, ...]:

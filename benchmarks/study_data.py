@@ -120,13 +120,14 @@ def load(name: str, divisor: int = 1) -> Data:
     n = len(examples) // 10
     rest = examples[n:]
     return Data(
-        _part(rest[: len(rest) // divisor]),
-        _part(examples[:n][:HELD_OUT]),
-        _part(list(CORPORA[name]("test"))),
+        as_part(rest[: len(rest) // divisor]),
+        as_part(examples[:n][:HELD_OUT]),
+        as_part(list(CORPORA[name]("test"))),
     )
 
 
-def _part(examples: list[Example]) -> Part:
+def as_part(examples: list[Example]) -> Part:
+    """Return examples as attributes and labels."""
     return Part([attributes(tokens) for tokens, _ in examples], [labels for _, labels in examples])
 
 

@@ -173,3 +173,33 @@ def test_later_labels_have_the_weights_given():
     assert (
         model.task_.encode(model.task_.read_inputs([["Rome"]])).spec[model.task_.problem.costs] == 0
     )
+
+
+RARE = [*[[("Rome", "B-LOC"), *[("sleeps", "O")] * 12]] * 3, [("Rome", "B-LOC"), ("sleeps", "O")]]
+
+
+def test_outside_costs_half_where_chunks_are_rare(tmp_path):
+    """By default, in ``Tagger``; then the model is the one of the weights that are given."""
+    found = Tagger(epochs=2).fit(RARE)
+    assert found.class_weight_ == {"O": 0.5}
+    assert weights(found) == weights(Tagger(epochs=2, class_weight={"O": 0.5}).fit(RARE))
+    found.save(tmp_path / "model", training=True)
+    assert load_model(tmp_path / "model").resume(RARE, epochs=3).class_weight_ == {"O": 0.5}
+    streamed = Tagger(epochs=2).fit_stream(lambda: RARE, store=tmp_path)
+    assert weights(streamed) == weights(found)
+
+
+@pytest.mark.parametrize(
+    ("given", "examples"),
+    [
+        ({"class_weight": {}}, RARE),
+        ({"update": perceptron(weighting=worst, margin=5.0)}, RARE),
+        ({"queue": exact()}, RARE),
+        ({}, [s[:6] for s in RARE]),  # chunks are less rare
+        ({}, [[(w, tag.replace("B-", "")) for w, tag in s] for s in RARE]),  # no chunks
+        ({}, [[(w, "O") for w, _ in s] for s in RARE]),
+    ],
+)
+def test_labels_without_weights(given, examples):
+    """Whatever a parameter says counts; other labels have no weights."""
+    assert Tagger(epochs=1, **given).fit(examples).class_weight_ is None

@@ -10,14 +10,21 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from laso.errors import BadData, listed, quoted
+from laso.features.schemes import split_tag
 from laso.tasks.batches import Ambiguity
 
 BALANCED = "balanced"
 LEAST, MOST = 1e-6, 1e6  # weights
+OUTSIDE = "O"
+RARE = 0.1  # the share of tokens in chunks below which these are rare
+OF_OUTSIDE = 0.5  # the weight of O where chunks are rare
 MOST_PATHS = 10_000  # siblings that a sentence with unknown labels may have
 
 ClassWeight: TypeAlias = Mapping[str, float] | str | None
-"""A weight for some labels (1 for the others), or "balanced": the rarer, the more."""
+"""A weight for some labels (1 for the others), or "balanced": the rarer, the more.
+
+None stands for the default of an estimator, and a mapping without any label for no weights at all.
+"""
 
 
 def is_class_weight(given: Any) -> bool:
@@ -43,11 +50,25 @@ def balanced(counts: Iterable[Mapping[str, int]]) -> dict[str, float]:
     }
 
 
+def for_rare_chunks(counts: Sequence[Mapping[str, int]]) -> dict[str, float] | None:
+    """Return a lower weight of O if the labels mark chunks, and few tokens are in one.
+
+    Otherwise a model would find few chunks that it has not seen before.
+    """
+    if len(counts) != 1 or OUTSIDE not in counts[0]:
+        return None
+    inside = {label: n for label, n in counts[0].items() if label != OUTSIDE}
+    if not inside or not all(split_tag(label)[0] for label in inside):
+        return None
+    n = sum(inside.values())
+    return {OUTSIDE: OF_OUTSIDE} if n < RARE * (n + counts[0][OUTSIDE]) else None
+
+
 def class_weights(
     given: ClassWeight, labels: Sequence[str], counts: Iterable[Mapping[str, int]]
 ) -> dict[str, float] | None:
-    """The weights that the parameter ``class_weight`` stands for."""
-    if given is None:
+    """Return the weights that the parameter ``class_weight`` stands for, unless it is None."""
+    if not given:
         return None
     if isinstance(given, str):
         return balanced(counts)

@@ -160,7 +160,10 @@ def begin(model: SearchEstimator, task: Task) -> None:
     model.task_ = task
     model.metadata_ = {}
     counts = getattr(task, "label_counts_", ())
-    model.class_weight_ = class_weights(model.class_weight, labels, counts)
+    if model.class_weight is None:
+        model.class_weight_ = model.default_class_weight(task, counts)
+    else:
+        model.class_weight_ = class_weights(model.class_weight, labels, counts)
     model.classes_ = np.array(labels, dtype=object)
     engine = model.engine_for(task, task.problem)
     table = new_table(

@@ -83,8 +83,14 @@ class Predictor(Published):
     def update_rule(self, task: Task) -> Rule:
         """Return the update rule; with class weights its steps are longer by the loss."""
         rule: Any = task.default_update() if self.update is None else self.update
-        chosen: Rule = rule if self.class_weight is None else replace(rule, by_loss=True)
+        chosen: Rule = replace(rule, by_loss=True) if self._has_class_weights() else rule
         return chosen
+
+    def _has_class_weights(self) -> bool:
+        """Return whether labels have weights: those of a parameter, or of the estimator."""
+        if self.class_weight is not None:
+            return bool(self.class_weight)
+        return self.has_default_update() and getattr(self, "class_weight_", None) is not None
 
     def has_default_update(self) -> bool:
         """Return whether the update is the task's, whose margin is measured on the data."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypedDict
 
@@ -89,7 +89,9 @@ class SearchEstimator(Predictor):
         likelihood.
     class_weight : mapping or "balanced", default=None
         What it costs to miss a label, as in {"O": 0.5} (1 for the others): updates after such
-        errors are longer by that factor.
+        errors are longer by that factor. None: {}, which is no weights at all, but in ``Tagger``
+        with its default update {"O": 0.5} where labels mark chunks and nine tokens of ten or more
+        are outside of all.
     dropout : float, default=None
         The share of the features that learning leaves out, others at each visit of an example. Only
         features that do not depend on the state of the search are left out (those of the problem's
@@ -217,7 +219,7 @@ class SearchEstimator(Predictor):
         task = self.make_task()
         task.validate()
         _ = self.engine_for(task, task.problem).options  # which refuses what it does not know
-        if self.class_weight is not None and task.problem.costs < 0:
+        if self.class_weight and task.problem.costs < 0:
             raise ValueError(
                 f"class_weight needs a problem with costs, and {task.problem.__name__} has none: "
                 "expected an attribute costs, and a loss that reads them by cost_of"
@@ -244,6 +246,12 @@ class SearchEstimator(Predictor):
         if self.dropout is None:
             return self.default_dropout if self._why_no_dropout() is None else 0.0
         return float(self.dropout)
+
+    def default_class_weight(
+        self, task: Task, counts: Sequence[Mapping[str, int]]
+    ) -> dict[str, float] | None:
+        """Return the weights of labels that occur so often if no parameter says more: none."""
+        return None
 
     def averages(self) -> bool:
         """Return whether the weights are averaged over all examples seen."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Unpack
 
 import numpy as np
 
 from laso.engine.machine import all_of
+from laso.engine.options import is_exact
 from laso.engine.rows import dense_rows
+from laso.estimators.class_weights import for_rare_chunks
 from laso.estimators.publishing import consistent
 from laso.estimators.search import CommonParameters, SearchEstimator
 from laso.features.templates import LABEL, Template
@@ -78,6 +80,14 @@ class Tagger(SearchEstimator):
             constraints=self.constraints,
             start_features=self.start_features,
         )
+
+    def default_class_weight(
+        self, task: Task, counts: Sequence[Mapping[str, int]]
+    ) -> dict[str, float] | None:
+        """Return a lower weight of O if chunks are rare, for the default update in a beam."""
+        if not self.has_default_update() or is_exact(self.search_queue(task)):
+            return None
+        return for_rare_chunks(counts)
 
     @consistent
     def predict_marginals(self, X: Any, *, least: float = 0.0) -> list[list[dict[str, float]]]:

@@ -1,0 +1,99 @@
+"""What O should cost where chunks are rare: part of ``python -m benchmarks defaults``.
+
+Held-out data are of two kinds. A random tenth of the sentences shares most names with the rest;
+other books and newer texts do not.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks import study_data
+from benchmarks.study_data import CORPORA, Example, Part, as_part
+from laso.experiments.measure import table
+
+SEEDS = 3
+WEIGHTS = (1.0, 0.5, 0.3)
+HALF = 2  # of the larger corpora, so many times fewer sentences are learned from
+
+Row = dict[str, Any]
+
+
+def names(part: str) -> Iterator[Example]:
+    """Yield UD English EWT with runs of proper nouns as chunks."""
+    for tokens, tags in CORPORA["ewt upos"](part):
+        pairs = zip(tags, ["", *tags], strict=False)
+        marks = {True: "I-NAME", False: "B-NAME"}
+        yield tokens, [marks[before == "PROPN"] if t == "PROPN" else "O" for t, before in pairs]
+
+
+def random_tenth() -> tuple[Part, Part]:
+    """Return WNUT17, with a random tenth of its training part held out."""
+    data = study_data.load("wnut17 entities")
+    return data.train, data.held_out
+
+
+def other_texts(read: Callable[[str], Iterator[Example]], step: int = 1) -> tuple[Part, Part]:
+    """Return the training part of a corpus, and its development part."""
+    return as_part(list(read("train"))[::step]), as_part(list(read("dev")))
+
+
+CASES: dict[str, Callable[[], tuple[Part, Part]]] = {
+    "wnut17 entities, a random tenth": random_tenth,
+    "wnut17 entities, newer texts": lambda: other_texts(CORPORA["wnut17 entities"]),
+    "ewt names": lambda: other_texts(names, HALF),
+    "litbank entities, other books": lambda: other_texts(CORPORA["litbank entities"], HALF),
+}
+
+
+def run(say: Callable[[str], object], folder: Path) -> None:
+    """Run what is missing, and save each result as soon as it is there."""
+    from laso import Tagger
+    from laso.tasks.tagging.task import TaggingTask
+
+    path = folder / "rare_chunks.json"
+    for name, load in CASES.items():
+        parts = None
+        for weight in WEIGHTS:
+            for seed in range(SEEDS):
+                row: Row = {"corpus": name, "weight": weight, "seed": seed}
+                if any(row.items() <= each.items() for each in results(path)):
+                    continue
+                parts = parts or load()
+                train, held_out = parts
+                model = Tagger(class_weight={"O": weight}, seed=seed).fit(train.X, train.y)
+                score = TaggingTask().score(held_out.y, model.predict(held_out.X))
+                labels = [label for y in train.y for label in y]
+                row["inside"] = round(1 - labels.count("O") / len(labels), 3)
+                row["heldout"] = round(100 * score, 2)
+                rows = ",\n".join(json.dumps(each) for each in [*results(path), row])
+                path.write_text(f"[\n{rows}\n]\n", encoding="utf-8")
+                say(f"{name}, O costs {weight:g}, seed {seed}: {row['heldout']}")
+
+
+def results(path: Path) -> list[Row]:
+    """Return the results so far."""
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+
+
+def report(folder: Path) -> str:
+    """Return a table of held-out scores: means over seeds, and what lower weights bring."""
+    rows = results(folder / "rare_chunks.json")
+    lines = []
+    for name in CASES:
+        some = [row for row in rows if row["corpus"] == name]
+        scores = {w: [row["heldout"] for row in some if row["weight"] == w] for w in WEIGHTS}
+        if not all(scores.values()):
+            continue
+        base = statistics.mean(scores[1.0])
+        cells = [
+            f"{statistics.mean(found) - (base if w < 1 else 0):{'+' if w < 1 else ''}.2f}"
+            + (f" ± {statistics.stdev(found):.2f}" if len(found) > 1 else "")
+            for w, found in scores.items()
+        ]
+        lines.append([name, f"{100 * some[0]['inside']:.0f} %", *cells])
+    return table(["held out", "in chunks", *(f"O costs {w:g}" for w in WEIGHTS)], lines, left=1)
