@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import marshal
 from typing import Any
 
 import numpy as np
@@ -14,19 +13,17 @@ import numpy as np
 from laso.data.table import ItemColumns
 from laso.engine.native import text_kernels
 from laso.engine.text import layout as lt
-from laso.engine.text.layout import Cells
+from laso.engine.text.layout import Cells, Marshalled
 from laso.features.encoder import ColumnEncoder
 from laso.features.lexicon import (
-    PAD,
     NewValues,
     is_numbered,
     is_prepared,
     known_values,
     sizes_of,
 )
-from laso.features.marshalled import FORMAT, is_usable, marshalled
+from laso.features.marshalled import SLICE, is_usable, read_slice
 
-SLICE = 200  # sentences to write at a time
 WORTH = 4  # tokens for each value of training that are numbered before a lexicon pays
 SEEN, SPARE = "tokens seen", "new values"
 
@@ -86,20 +83,16 @@ def _is_worth(sentences: list[Any], encoder: ColumnEncoder) -> bool:
 def _read(sentences: list[Any], roles: Any, cells: Cells, found: NewValues) -> bool:
     """Read the codes of all cells; False if there is something that only general code reads."""
     meta = np.zeros(len(lt.TextMeta), np.int64)
+
+    def call(given: Marshalled) -> int:
+        arrays = (given, roles, cells, found.known.lexicon, found.lexicon)
+        return int(text_kernels()("read_cells", *arrays)[0])
+
     for first in range(0, len(sentences), SLICE):
         try:
-            data = marshal.dumps(sentences[first : first + SLICE], FORMAT)
+            if not read_slice(sentences[first : first + SLICE], meta, call, found.make_room):
+                return False
         except ValueError:  # it cannot write everything
-            return False
-        given, before = marshalled(bytearray(data + bytes(PAD)), meta), meta.copy()
-        status = lt.MORE_TEXT
-        while status == lt.MORE_TEXT:
-            meta[:] = before
-            known = found.known.lexicon
-            status, _ = text_kernels()("read_cells", given, roles, cells, known, found.lexicon)
-            if status == lt.MORE_TEXT:
-                found.make_room(len(data))
-        if status != lt.READ:
             return False
     kinds = int(meta[lt.TOKEN_KINDS])
     return kinds in (lt.AS_TUPLE, lt.AS_STRING) and int(meta[lt.N_TOKENS]) == len(cells.codes)

@@ -19,13 +19,12 @@ from laso.engine.native import text_kernels
 from laso.engine.slots import placed
 from laso.engine.text import layout as lt
 from laso.engine.text import lexicon as lx
-from laso.engine.text.layout import Lexicon
+from laso.engine.text.layout import PAD, Lexicon
 from laso.features.base import apply_bases
 from laso.features.encoder import ColumnEncoder, View
 from laso.features.inputs import mix_arrays, string_keys
 from laso.features.windows import UNKNOWN
 
-PAD = 8  # bytes after a text that compiled code may read
 FEW = 1 << 10  # entries for which there is room at first
 KEPT = 1 << 17  # entries of new values that are kept for the next batch
 KEPT_TEXT = 1 << 23  # their bytes

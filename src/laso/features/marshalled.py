@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import marshal
 import sys
+from collections.abc import Callable
 from itertools import chain, pairwise
 from typing import Any
 
@@ -22,7 +23,7 @@ from laso.engine.native import text_kernels
 from laso.engine.native.calls import Prepared
 from laso.engine.slots import placed
 from laso.engine.text import layout as lt
-from laso.engine.text.layout import FeatureLists, Marshalled, Names
+from laso.engine.text.layout import PAD, FeatureLists, Marshalled, Names
 
 FORMAT = 4  # the version of marshal's format
 SLICE = 200  # sentences to write at a time
@@ -95,7 +96,7 @@ class _Reader:
             some = sentences[first : first + SLICE]
             if named:
                 self._make_room(int(self.ends[first + len(some)] - self.ends[first]))
-            if not self._read_slice(marshal.dumps(some, FORMAT)):
+            if not read_slice(some, self.meta, self._call, self._more_text):
                 return None
         if not _is_one_of(self.meta[lt.TOKEN_KINDS], kinds):
             return None
@@ -117,20 +118,36 @@ class _Reader:
             slots = placed(used, 1 << (2 * need - 1).bit_length())
         self.names = names._replace(slots=slots, ends=ends)
 
-    def _read_slice(self, data: bytes) -> bool:
-        given, before = marshalled(bytearray(data), self.meta), self.meta.copy()
-        while True:
-            status, _ = text_kernels()("read_marshalled", given, self.lists, self.names)
-            if status != lt.MORE_TEXT:
-                return bool(status == lt.READ)
-            names = self.names
-            self.names = names._replace(text=longer(names.text, 2 * len(names.text)))
-            self.meta[:] = before
+    def _call(self, given: Marshalled) -> int:
+        status, _ = text_kernels()("read_marshalled", given, self.lists, self.names)
+        return int(status)
+
+    def _more_text(self, _: int) -> None:
+        self.names = self.names._replace(text=longer(self.names.text, 2 * len(self.names.text)))
 
     def _decoded_names(self) -> list[str]:
         ends = self.names.ends[: int(self.names.ints[at.ROWS]) + 1].tolist()
         text = self.names.text[: ends[-1]].tobytes()
         return [text[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise(ends)]
+
+
+def read_slice(
+    sentences: list[Any],
+    meta: Array,
+    call: Callable[[Marshalled], int],
+    make_room: Callable[[int], None],
+) -> bool:
+    """Let compiled code read some sentences; return False if only general code can.
+
+    Where it lacks room for text, ``make_room`` is told the number of bytes to read, and the
+    sentences are read once more. ValueError: ``marshal`` cannot write them.
+    """
+    data = marshal.dumps(sentences, FORMAT)
+    given, before = marshalled(bytearray(data + bytes(PAD)), meta), meta.copy()
+    while (status := call(given)) == lt.MORE_TEXT:
+        make_room(len(data))
+        meta[:] = before
+    return status == lt.READ
 
 
 def marshalled(data: bytearray, meta: Array) -> Marshalled:

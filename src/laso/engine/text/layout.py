@@ -151,3 +151,4 @@ TOKEN, TABBED, OTHER_LINE, BLOCK_END = LineKind
 N_REFERENCES, N_TOKENS, N_FEATURES, TOKEN_KINDS, NOT_ONE, KEEPS_NAMES, MOST_LISTED = TextMeta
 AS_DICT, AS_LIST, AS_TUPLE, AS_STRING = TokenKind
 READ, MORE_TEXT, OTHER = ReadStatus
+PAD = 8  # bytes after a text that compiled code may read

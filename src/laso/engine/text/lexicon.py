@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from laso.engine.hashing import mix
 from laso.engine.layout import ROWS, SLOT_KEY, SLOT_ROW
-from laso.engine.text.layout import PLACE_COLUMN, PLACE_END, PLACE_START
-from laso.engine.text.marshalled import PAD, copy_bytes, text_key, word_at
+from laso.engine.text.layout import PAD, PLACE_COLUMN, PLACE_END, PLACE_START
+from laso.engine.text.marshalled import copy_bytes, text_key, word_at
 
 SHORT = 6  # bytes of a value of which the key is made
 LENGTH_BITS, COLUMN_BITS = 48, 56

@@ -27,6 +27,7 @@ from laso.engine.text.layout import (
     N_TOKENS,
     NOT_ONE,
     OTHER,
+    PAD,
     READ,
     TOKEN_KINDS,
 )
@@ -39,7 +40,6 @@ SHORT_ASCII, SHORT_INTERNED = ord("z"), ord("Z")
 ASCII, ASCII_INTERNED, UNICODE, INTERNED = ord("a"), ord("A"), ord("u"), ord("t")
 COLON = ord(":")
 LARGEST = 3.4028234e38  # of float32
-PAD = 8  # bytes after a name that are read with it
 
 
 def read_marshalled(given, lists, names):
