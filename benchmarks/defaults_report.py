@@ -211,7 +211,7 @@ of features of a token.
 ## What O costs
 
 Held-out F of `Tagger(class_weight={{"O": cost}})`: means of {rare_seeds} seeds ± their standard
-deviation; lower costs as differences. By default O costs half where less than a tenth of the tokens
+deviation; lower costs as differences. By default O costs 0.3 where less than a tenth of the tokens
 are in chunks. A random tenth of the sentences shares names with the rest, other texts have others.
 
 {rare}

@@ -178,13 +178,13 @@ def test_later_labels_have_the_weights_given():
 RARE = [*[[("Rome", "B-LOC"), *[("sleeps", "O")] * 12]] * 3, [("Rome", "B-LOC"), ("sleeps", "O")]]
 
 
-def test_outside_costs_half_where_chunks_are_rare(tmp_path):
+def test_outside_costs_less_where_chunks_are_rare(tmp_path):
     """By default, in ``Tagger``; then the model is the one of the weights that are given."""
     found = Tagger(epochs=2).fit(RARE)
-    assert found.class_weight_ == {"O": 0.5}
-    assert weights(found) == weights(Tagger(epochs=2, class_weight={"O": 0.5}).fit(RARE))
+    assert found.class_weight_ == {"O": 0.3}
+    assert weights(found) == weights(Tagger(epochs=2, class_weight={"O": 0.3}).fit(RARE))
     found.save(tmp_path / "model", training=True)
-    assert load_model(tmp_path / "model").resume(RARE, epochs=3).class_weight_ == {"O": 0.5}
+    assert load_model(tmp_path / "model").resume(RARE, epochs=3).class_weight_ == {"O": 0.3}
     streamed = Tagger(epochs=2).fit_stream(lambda: RARE, store=tmp_path)
     assert weights(streamed) == weights(found)
 

@@ -17,7 +17,7 @@ BALANCED = "balanced"
 LEAST, MOST = 1e-6, 1e6  # weights
 OUTSIDE = "O"
 RARE = 0.1  # the share of tokens in chunks below which these are rare
-OF_OUTSIDE = 0.5  # the weight of O where chunks are rare
+OF_OUTSIDE = 0.3  # the weight of O where chunks are rare
 MOST_PATHS = 10_000  # siblings that a sentence with unknown labels may have
 
 ClassWeight: TypeAlias = Mapping[str, float] | str | None

@@ -22,7 +22,7 @@ class Parser(SearchEstimator):
 
     Parameters
     ----------
-    system : {"arc-hybrid", "arc-eager", "arc-standard"}, default="arc-hybrid"
+    system : {"arc-eager", "arc-hybrid", "arc-standard"}, default="arc-eager"
         The transition system (see laso.tasks.parsing).
     oracle : {"static", "dynamic"}, default="static"
         Whether one path to the gold tree is good, which adds arcs as soon as it can, or all paths
@@ -60,7 +60,7 @@ class Parser(SearchEstimator):
     def __init__(
         self,
         *,
-        system: str = "arc-hybrid",
+        system: str = "arc-eager",
         oracle: str = "static",
         features: str | Sequence[str | Template] | None = None,
         columns: Sequence[str] | None = None,

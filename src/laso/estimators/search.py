@@ -90,7 +90,7 @@ class SearchEstimator(Predictor):
     class_weight : mapping or "balanced", default=None
         What it costs to miss a label, as in {"O": 0.5} (1 for the others): updates after such
         errors are longer by that factor. None: {}, which is no weights at all, but in ``Tagger``
-        with its default update {"O": 0.5} where labels mark chunks and nine tokens of ten or more
+        with its default update {"O": 0.3} where labels mark chunks and nine tokens of ten or more
         are outside of all.
     dropout : float, default=None
         The share of the features that learning leaves out, others at each visit of an example. Only

@@ -87,7 +87,7 @@ class ParsingTask(SequenceTask):
     def __init__(
         self,
         *,
-        system: str = "arc-hybrid",
+        system: str = "arc-eager",
         oracle: str = "static",
         features: str | Sequence[str | Template] | None = None,
         columns: Sequence[str] | None = None,
