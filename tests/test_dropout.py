@@ -104,7 +104,7 @@ def test_shards_leave_out_features_of_their_own():
 
 
 def test_problems_without_blocks_have_none():
-    with pytest.raises(ValueError, match="found ArcHybrid without blocks"):
+    with pytest.raises(ValueError, match="found ArcEager without blocks"):
         Parser(dropout=0.1).validate()
 
 

@@ -370,7 +370,7 @@ def test_parts_of_templates_look_at_the_same_words():
     assert divided(templates[:3]) == [list(templates[:3])]
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(st.data())
 def test_equal_fingerprints_have_equal_features(data):
     """The twin of kept sums: what a part writes depends on its fingerprint only."""
