@@ -117,7 +117,7 @@ def test_the_report_of_the_experiment(tmp_path):
 
 def test_the_report_has_the_beams_of_training_and_of_decoding(tmp_path):
     pytest.importorskip("matplotlib")
-    how = {"system": parsing.FIRST, "update": perceptron(weighting=worst)}
+    how: Any = {"system": parsing.FIRST, "update": perceptron(weighting=worst)}
     model = Parser(queue=4, epochs=3, **how).fit(X, Y)
     path = tmp_path / "trees.txt"
     write_columns(
