@@ -16,8 +16,8 @@ from laso.engine.native import text_kernels
 from laso.engine.text import layout as lt
 from laso.engine.text.layout import Cells
 from laso.features.encoder import ColumnEncoder
+from laso.features.keys import PAD
 from laso.features.lexicon import (
-    PAD,
     NewValues,
     is_numbered,
     is_prepared,

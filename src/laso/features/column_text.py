@@ -18,7 +18,8 @@ from laso.engine.native import text_kernels
 from laso.engine.text import layout as lt
 from laso.engine.text.layout import Cells, Lines
 from laso.features.encoder import ColumnEncoder
-from laso.features.lexicon import PAD, NewValues, known_values
+from laso.features.keys import PAD
+from laso.features.lexicon import NewValues, known_values
 
 CHUNK = 1 << 18  # bytes to read at a time
 SHORT = 1 << 14  # bytes of a file for which no code need be loaded
