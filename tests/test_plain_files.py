@@ -8,6 +8,7 @@ import pickle
 import struct
 import zlib
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -44,6 +45,12 @@ def tagger():
 
 def parser():
     return Parser(epochs=3).fit(*TREES), TREES[0], {}
+
+
+def with_taggers():
+    X = [[("the", "D"), ("dogs", "N"), ("bark", "V")], [("Sleep", "V"), ("the", "D"), ("cat", "N")]]
+    model = Parser(epochs=2, tagger=Tagger(epochs=2), folds=2)
+    return model.fit(X, TREES[1]), [["the", "cat"], ["dogs", "bark"]], {}
 
 
 def own():
@@ -99,12 +106,12 @@ def test_a_tagger_labels_alike(tagger, tmp_path):
     same_everywhere(frozen, WORDS[:30], tmp_path)
 
 
-@pytest.mark.parametrize("made", [parser, own, dicts, hashed])
+@pytest.mark.parametrize("made", [parser, with_taggers, own, dicts, hashed])
 def test_other_models_do_so_too(made, tmp_path):
     model, X, options = made()
     same_everywhere(model, X, tmp_path, **options)
     if made is dicts:
-        again = load_model(tmp_path / "plain")
+        again: Any = load_model(tmp_path / "plain")
         assert again.state_features_ == model.state_features_
 
 
@@ -126,7 +133,8 @@ def test_values_are_found_by_their_hashes_as_by_a_dictionary(tagger, tmp_path, m
     """Each look-up by hash, by dictionary and by compiled code is the same."""
     monkeypatch.setattr(stored, "SHARE", 0)  # never a dictionary
     tagger.save(tmp_path / "plain", compress=False)
-    again, other = load_model(tmp_path / "plain"), load_model(tmp_path / "plain")
+    again: Any = load_model(tmp_path / "plain")
+    other: Any = load_model(tmp_path / "plain")
     encoder, usual = again.task_.encoder_, tagger.task_.encoder_
     strings = [*usual.vocabularies[0], "none", "", "thé", "\ud800", "cat" * 9]
     for column, known in encoder.vocabularies.items():
@@ -149,7 +157,7 @@ def test_values_are_found_by_their_hashes_as_by_a_dictionary(tagger, tmp_path, m
 
 def test_few_look_ups_make_no_dictionary(tagger, tmp_path):
     tagger.save(tmp_path / "plain", compress=False)
-    again = load_model(tmp_path / "plain")
+    again: Any = load_model(tmp_path / "plain")
     known = again.task_.encoder_.vocabularies[0]
     again.predict_single([("the", "DT"), ("unknown", "NN")])
     assert "made" not in vars(known)
@@ -160,7 +168,7 @@ def test_few_look_ups_make_no_dictionary(tagger, tmp_path):
 
 def test_base_features_that_come_out_otherwise_are_refused(tagger, tmp_path, monkeypatch):
     tagger.save(tmp_path / "plain", compress=False)
-    monkeypatch.setattr(stored.unicodedata, "unidata_version", "1.0")
+    monkeypatch.setattr("unicodedata.unidata_version", "1.0")
     assert load_model(tmp_path / "plain").predict(ODD) == tagger.predict(ODD)  # computed anew
 
     def change(header, tensors):
@@ -319,7 +327,7 @@ def turned(name):
         (cut("task.base.2.order"), "found base features as"),
         (lambda h, t: t.pop("task.base.2.hashes"), "hashes"),
         (lambda h, t: t.pop("task.values.0.text"), "text"),
-        (lambda h, t: h["learned"].pop("unicode"), "task.values.0|values.0"),
+        (lambda h, t: h["learned"].pop("unicode"), r"values\.0"),
     ],
 )
 def test_hostile_arrays_are_refused(tagger, tmp_path, change, match):
@@ -365,7 +373,7 @@ def test_keys_that_nobody_finds_are_not_saved(tagger, tmp_path):
         tagger.save(tmp_path / "plain", compress=False)
         model = load_model(rewritten(tmp_path / "plain", change))
         model.predict(ODD)
-        with pytest.raises(BadModel, match="a key that is not in its place|a key twice"):
+        with pytest.raises(BadModel, match=r"a key that is not in its place|a key twice"):
             model.save(tmp_path / "again")
 
 
@@ -376,8 +384,9 @@ def test_slots_without_a_free_one_among_many_are_refused():
     slots[:SOME, 1] = np.arange(1, SOME + 1)
     with pytest.raises(BadModel, match="collide too often"):
         _check_slots(slots, SOME)
-    slots[0, 1] = 0
-    _check_slots(slots, SOME - 1) if slots[:, 1].max() < SOME else None
+    slots[: SOME // 2, 1] = 0
+    slots[SOME : SOME + SOME // 2, 1] = np.arange(1, SOME // 2 + 1)
+    _check_slots(slots, SOME)
 
 
 def test_mutants_with_mended_checksums_are_answered(tmp_path):
