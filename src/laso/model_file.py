@@ -96,7 +96,8 @@ def _digested(data: bytes) -> bytes:
     """Return bytes with their digest in its place, which has zeros."""
     place = DIGEST.search(data)
     assert place is not None
-    return data[: place.start(1)] + _digest(data) + data[place.end(1) :]
+    digest = hashlib.blake2b(data, digest_size=16).hexdigest().encode()
+    return data[: place.start(1)] + digest + data[place.end(1) :]
 
 
 def read_file(
@@ -224,10 +225,6 @@ def as_bad_model(path: str | os.PathLike[str]) -> Iterator[None]:
         raise BadModel(f"{os.fspath(path)} cannot be loaded: {cut(reason)}") from error
 
 
-def _digest(data: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=16).hexdigest().encode()
-
-
 # --------------------------------------------------------------------------- weights
 
 PRECISIONS = ("float32", "float16", "int8")
@@ -275,7 +272,7 @@ def make_sparse_table(
     """Return a weight table of sparse rows and their feature keys; ``check`` as in ``placed``."""
     n = len(keys)
     heads = made["heads"] if n else np.zeros((1, len(at.HeadColumn)), np.int32)
-    entries = np.stack([keys, np.arange(1, n + 1)], axis=1)
+    entries = np.stack([keys, np.arange(1, n + 1)]).T
     return WeightTable(
         placed(entries, 1 << (3 * n // 2).bit_length(), check=check),
         made["v"],
@@ -314,7 +311,7 @@ def make_table(
     ``check`` is that of ``placed``.
     """
     n = len(keys)
-    entries = np.stack([keys, np.arange(1, n + 1)], axis=1)
+    entries = np.stack([keys, np.arange(1, n + 1)]).T
     slots = placed(entries, 1 << (3 * n // 2).bit_length(), check=check)
     return WeightTable(
         slots,
@@ -395,7 +392,9 @@ def _dense_from(keys: Array, weights: Triples, labels: int, bits: int) -> Weight
     starts = np.zeros(len(keys), np.int64)
     starts[order] = np.arange(0, labels * len(order), labels)
     v = np.zeros(len(order) * labels, values.dtype)
-    v[starts[rows] + columns] = values
+    places = starts.take(rows)
+    places += columns
+    v[places] = values
     table = v.reshape(len(order), labels)
     return make_table(keys[order], table, bits=bits, check=check_collisions)
 
@@ -442,11 +441,12 @@ def triples(
         raise BadModel("the rows of its weights do not add up")
     if len(columns) != len(values) or (columns >= n_columns).any():
         raise BadModel(f"found weights for other labels than its {n_columns}")
-    rows = np.repeat(np.arange(n_rows), counts)
-    places = rows * n_columns + columns
-    if (places[1:] <= places[:-1]).any():
+    ordered = columns[1:] > columns[:-1]
+    starts = np.cumsum(counts, dtype=np.int64)[:-1]
+    ordered[starts[(starts > 0) & (starts < len(columns))] - 1] = True
+    if not ordered.all():
         raise BadModel("found a label twice, or out of order, in a row of its weights")
-    return rows, columns, values
+    return np.repeat(np.arange(n_rows), counts), columns, values
 
 
 def check_finite(array: Array) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -44,9 +45,14 @@ class View:
             self.ids = dict(zip(values, count(), strict=False))
             self.of_value = np.arange(len(values), dtype=np.int32)
             return
-        self.ids = ids = made_dict(self.ids)
         found = apply_bases(self.bases, values, self.words)
-        fresh = [value for value in dict.fromkeys(found) if value not in ids] if ids else found
+        if not self.ids:  # numbers each string when it is first looked up
+            first: dict[str, int] = defaultdict(count().__next__)
+            self.of_value = np.fromiter(map(first.__getitem__, found), np.int32, len(found))
+            self.ids = dict(first)
+            return
+        self.ids = ids = made_dict(self.ids)
+        fresh = [value for value in dict.fromkeys(found) if value not in ids]
         ids |= zip(dict.fromkeys(fresh), count(len(ids)), strict=False)
         new = np.fromiter(map(ids.__getitem__, found), np.int32, len(found))
         self.of_value = np.concatenate([self.of_value, new])
