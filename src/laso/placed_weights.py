@@ -128,11 +128,15 @@ def _check_entries(heads: Array, v: Array, n_labels: int) -> None:
     """Raise BadModel unless rows have all entries, each row the labels once and in order."""
     if int(heads[:, at.HEAD_LENGTH].sum(dtype=np.int64)) != len(v):
         raise BadModel("the rows of its weights do not add up")
-    labels = v[:, at.ENTRY_LABEL]
-    if len(v) and not (labels.min() >= 0 and labels.max() < n_labels):
-        raise BadModel(f"found weights for other labels than its {n_labels}")
-    ordered = labels[1:] > labels[:-1]
+    ordered = np.ones(max(1, len(v)), bool)  # is the label of the next entry larger?
+    for first in range(0, len(v), SOME):
+        labels = np.ascontiguousarray(v[first : first + SOME + 1, at.ENTRY_LABEL])
+        if not (labels.min() >= 0 and labels.max() < n_labels):
+            raise BadModel(f"found weights for other labels than its {n_labels}")
+        if (labels != np.floor(labels)).any():
+            raise BadModel("found a part of a label, expected the number of one")
+        np.greater(labels[1:], labels[:-1], out=ordered[first : first + len(labels) - 1])
     starts = heads[1:, at.HEAD_START]
-    ordered[starts[(starts > 0) & (starts < len(v))] - 1] = True
-    if not ordered.all() or (labels != np.floor(labels)).any():
+    ordered[starts[starts > 0] - 1] = True
+    if not ordered.all():
         raise BadModel("found a label twice, or out of order, in a row of its weights")
