@@ -48,23 +48,28 @@ data = make_dataset([[[1], [2], [3]], [[2], [1]]], [[2, 0, 1], [2, 0]])
 machine = Machine(Words, options_for(Words, beam(2), perceptron()))
 machine.decode(data, all_of(data), new_table(1))
 """
+LEARN_LARGE = """
+import random, sys
+from laso import Tagger
+draw = random.Random(1)
+words = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=9)) for _ in range(60_000)]
+X = [[draw.choice(words) for _ in range(20)] for _ in range(int(sys.argv[3]))]
+y = [[draw.choice("ABCDEFGHIJ") for _ in x] for x in X]
+model = Tagger(epochs=1).fit(X, y)
+model.save(sys.argv[1])
+model.save(sys.argv[2], compress=False)
+"""
 LOAD = """
-import random, sys, time
-from laso import Tagger, load_model
-if len(sys.argv) > 2:
-    draw = random.Random(1)
-    words = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=9)) for _ in range(60_000)]
-    X = [[draw.choice(words) for _ in range(20)] for _ in range(int(sys.argv[2]))]
-    y = [[draw.choice("ABCDEFGHIJ") for _ in x] for x in X]
-    Tagger(epochs=1).fit(X, y).save(sys.argv[1])
-else:
-    load_model(sys.argv[1])
-    times = []
-    for _ in range(9):
-        began = time.perf_counter()
-        load_model(sys.argv[1])
-        times.append(time.perf_counter() - began)
-    print(1000 * sorted(times)[4])
+import sys, time
+from laso import load_model
+options = {{{options}}}
+load_model(sys.argv[1], **options)
+times = []
+for _ in range(9):
+    began = time.perf_counter()
+    load_model(sys.argv[1], **options)
+    times.append(time.perf_counter() - began)
+print(1000 * sorted(times)[4])
 """
 
 
@@ -153,12 +158,21 @@ def start(work: Path) -> list[Row]:
 
 
 def load(work: Path) -> list[Row]:
-    """The time to load a model of about 10 MB, whose file the system has in memory."""
-    model = str(work / "large.laso")
-    subprocess.run(python(LOAD, model, "6000"), check=True)
-    found = subprocess.run(python(LOAD, model), check=True, capture_output=True, text=True)
-    mb = Path(model).stat().st_size / 1e6
-    return [row("load_ms", "Tagger", float(found.stdout), model_mb=round(mb, 2))]
+    """The time to load a model of 10 MB or more, whose file the system has in memory."""
+    usual, plain = str(work / "large.laso"), str(work / "plain.laso")
+    subprocess.run(python(LEARN_LARGE, usual, plain, "6000"), check=True)
+    files = {
+        "Tagger": (usual, ""),
+        "Tagger, compress=False": (plain, ""),
+        "Tagger, compress=False, mmap=True": (plain, '"mmap": True'),
+    }
+    rows = []
+    for config, (file, options) in files.items():
+        program = python(LOAD.format(options=options), file)
+        found = subprocess.run(program, check=True, capture_output=True, text=True)
+        mb = round(Path(file).stat().st_size / 1e6, 2)
+        rows.append(row("load_ms", config, float(found.stdout), model_mb=mb))
+    return rows
 
 
 MEASURES: dict[str, Callable[[Path], list[Row]]] = {

@@ -20,6 +20,7 @@ from rich.console import Console
 import laso
 from laso import Chunker, Parser, SearchEstimator, Tagger, Task, adagrad, arow, exact, model_file
 from laso.cli import demo
+from laso.engine.rows import MANY_LABELS
 from laso.examples.segmentation import LINES, Segmentation
 from laso.tasks.batches import BatchTask
 from tools import figures, site_links
@@ -440,9 +441,10 @@ def test_the_page_on_model_files_names_what_a_file_has(tmp_path):
     page = text_of(ROOT / "docs/reference/model-file.md")
     named_keys = {name for row in first_columns(page, "The header") for name in row}
     named_tensors = set()
-    for first, *more in first_columns(page, "The tensors"):
-        stem = first.rpartition(".")[0]
-        named_tensors |= {first, *(stem + name if name[0] == "." else name for name in more)}
+    for heading in ("The tensors", "Files without compression"):
+        for first, *more in first_columns(page, heading):
+            stem = first.rpartition(".")[0]
+            named_tensors |= {first, *(stem + name if name[0] == "." else name for name in more)}
     X, y = [line.replace(" ", "") for line in LINES], [line.split() for line in LINES]
     own = SearchEstimator(Segmentation(), queue=exact(), update=adagrad(), epochs=1).fit(X, y)
     chunker = Chunker(epochs=1).fit([[("The", "B-NP"), ("dog", "I-NP")]])
@@ -451,6 +453,8 @@ def test_the_page_on_model_files_names_what_a_file_has(tmp_path):
     words.write_text("dog\n", encoding="utf-8")
     listed = [f'w.list("{words}")[0]', "w[0]", "pos[0]"]
     plain = Tagger(epochs=1, features=listed).fit([[("The", "DT", "A"), ("dog", "NN", "B")]])
+    many = [[str(i) for i in range(MANY_LABELS)]]
+    sparse = Tagger(epochs=1, features=["w.lower[0]", "w[0]"], queue=1).fit(many, many)
     tagged, trees = [[("Dogs", "N"), ("bark", "V")]] * 2, [[(2, "nsubj"), (0, "root")]] * 2
     keys: set[str] = set()
     tensors: set[str] = set()
@@ -459,6 +463,7 @@ def test_the_page_on_model_files_names_what_a_file_has(tmp_path):
         (chunker, {"precision": "int8"}),
         (dicts, {"training": True}),
         (plain, {}),
+        (sparse, {"compress": False}),
         (Parser(epochs=1, tagger=Tagger(epochs=1), folds=2).fit(tagged, trees), {}),
     ]
     for model, options in cases:

@@ -16,7 +16,7 @@ from laso.engine.hashing import mix
 from laso.engine.layout import Out
 from laso.engine.reference import input_of, output_of
 from laso.errors import BadData, BadFeature, BadTemplate
-from laso.features.base import apply_bases, base_function
+from laso.features.base import TOGETHER, apply_bases, base_function
 from laso.features.encoder import (
     View,
     distinct_labels,
@@ -640,3 +640,11 @@ def test_base_features_are_numbered_as_they_first_occur(parts, bases):
     assert view.of_value.tolist() == expected
     assert view.ids == ids
     assert list(view.ids) == list(ids)
+
+
+@quick
+@given(st.lists(st.text(alphabet="aAbB10-\0é Σ", max_size=6), max_size=9))
+def test_base_features_by_character_are_those_of_each_value(values):
+    """Of many values they are computed as one text."""
+    for name in TOGETHER:
+        assert apply_bases([name], values) == [base_function(name)(value) for value in values]

@@ -14,7 +14,7 @@ LEVEL = 2  # level 6 takes twice the time to save, for files 2 % smaller
 WORTH = 0.95  # of its size that compressed data may have
 ZLIB_HEAD, ZLIB_END = b"\x78\x5e", b"\x03\x00"  # before the blocks, and an empty last one
 LARGEST_RATIO = 1100  # the largest compression ratio of zlib
-DTYPES = {"|u1", "|i1", "<u2", "<u4", "<u8", "<i8", "<f2", "<f4", "<f8"}
+DTYPES = {"|u1", "|i1", "<u2", "<u4", "<u8", "<i4", "<i8", "<f2", "<f4", "<f8"}
 
 
 def compress(array: Array) -> Array:

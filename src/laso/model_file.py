@@ -2,8 +2,9 @@
 
 The header has the format's version, the task, the parameters and the digest of the whole file
 (computed with zeros in place of the digest), so that damaged or truncated files are detected.
-Tensors are zlib-compressed bytes, whose types and lengths are in the header. Queue, update and
-strategy are stored as the text that ``laso.values.parse`` reads.
+Tensors are zlib-compressed bytes, whose types and lengths are in the header; in a file without
+compression (``laso.plain_file``) they are the arrays themselves. Queue, update and strategy are
+stored as the text that ``laso.values.parse`` reads.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from laso.compression import check_array, compress, decompress
+from laso.compression import check_array, decompress
+from laso.compression import compress as compressed
 from laso.engine import layout as at
 from laso.engine.layout import Array, WeightTable
 from laso.engine.rows import (
@@ -39,14 +41,16 @@ from laso.features.templates import Template
 from laso.files import naming, write_bytes
 from laso.load_limits import check_collisions, check_needs, finite_json
 from laso.opening import open_regular
+from laso.plain_file import HEAD_DIGEST, PLAIN_FORMAT, Mapped, Pieces, plain_array, plain_bytes
 from laso.values import parse, unparse
 
 FORMAT = 2
+FORMATS = (FORMAT, PLAIN_FORMAT)
 LARGEST_HEADER = 100_000_000
 SMALL = 1 << 26  # bytes; a larger file is read piece by piece, for it would be in memory twice
 PIECE = 1 << 20
 LARGEST_TABLE = 1 << 36
-DIGEST = re.compile(rb'\\"digest\\":\\"([0-9a-f]{32})\\"')
+DIGEST = re.compile(rb'\\"(?:head_)?digest\\":\\"([0-9a-f]{32})\\"')
 
 Header = dict[str, Any]
 Tensors = dict[str, Array]
@@ -54,50 +58,63 @@ Tensors = dict[str, Array]
 # --------------------------------------------------------------------------- the file
 
 
-def write_file(path: str | os.PathLike[str], header: Header, tensors: Tensors) -> int:
+def write_file(
+    path: str | os.PathLike[str], header: Header, tensors: Tensors, *, compress: bool = True
+) -> int:
     """Write a model file atomically and return its size in bytes."""
     with naming(path):
-        data = file_bytes(header, tensors)
+        data = file_bytes(header, tensors, compress=compress)
         write_bytes(path, data)
     return len(data)
 
 
-def file_bytes(header: Header, tensors: Tensors) -> bytes:
+def file_bytes(header: Header, tensors: Tensors, *, compress: bool = True) -> bytes:
     """Return the bytes of a model file."""
+    if not compress:
+        head, data = plain_bytes(lambda more: _header_text(header, tensors, more), tensors)
+        return _digested(head) + data
     import safetensors.numpy
 
+    text = _header_text(header, tensors, {"digest": "0" * 32, "format": FORMAT})
+    stored = {name: compressed(tensor) for name, tensor in tensors.items()}
+    return _digested(safetensors.numpy.save(stored, {"laso": text}))
+
+
+def _header_text(header: Header, tensors: Tensors, more: Header) -> str:
+    """Return a header as JSON, ``more`` before what every file has."""
     from laso import __version__
 
     arrays = {name: [t.dtype.str, len(t)] for name, t in tensors.items()}
-    full = {
-        "digest": "0" * 32,
-        "format": FORMAT,
-        "library": f"laso {__version__}",
-        **header,
-        "arrays": arrays,
-    }
+    full = {**more, "library": f"laso {__version__}", **header, "arrays": arrays}
     try:
-        text = json.dumps(full, separators=(",", ":"), allow_nan=False)
+        return json.dumps(full, separators=(",", ":"), allow_nan=False)
     except (RecursionError, TypeError, ValueError) as error:
         raise BadData(f"found in the metadata what a model file cannot have: {error}") from error
-    data: bytes = safetensors.numpy.save(
-        {name: compress(tensor) for name, tensor in tensors.items()}, {"laso": text}
-    )
+
+
+def _digested(data: bytes) -> bytes:
+    """Return bytes with their digest in its place, which has zeros."""
     place = DIGEST.search(data)
     assert place is not None
-    return data[: place.start(1)] + _digest(data) + data[place.end(1) :]
+    digest = hashlib.blake2b(data, digest_size=16).hexdigest().encode()
+    return data[: place.start(1)] + digest + data[place.end(1) :]
 
 
 def read_file(
-    path: str | os.PathLike[str], task: str | None = None, *, limit: float | None = None
+    path: str | os.PathLike[str],
+    task: str | None = None,
+    *,
+    limit: float | None = None,
+    mmap: bool = False,
 ) -> tuple[Header, Tensors]:
     """Check a model file and return its header and tensors.
 
     A file for another task than ``task`` raises BadModel; None: any task. ``limit`` is the largest
-    number of bytes that the model may take in memory.
+    number of bytes that the model may take in memory. With ``mmap`` the tensors are the file itself
+    in memory, of which only the head is checked against damage.
     """
     with naming(path), as_bad_model(path), open_regular(path) as file:
-        return read_bytes(contents(file), task, limit=limit)
+        return read_bytes(Mapped(file) if mmap else contents(file), task, limit=limit)
 
 
 def read_bytes(
@@ -105,69 +122,73 @@ def read_bytes(
 ) -> tuple[Header, Tensors]:
     """Check the bytes of a model file and return its header and tensors."""
     header, stored = _check_file(data)
-    if header["format"] != FORMAT:
-        newer = " (a later version of laso has made it)" if header["format"] > FORMAT else ""
-        raise BadModel(f"found format {quoted(header['format'])}, expected {FORMAT}{newer}")
+    found = header["format"]
+    if found not in FORMATS or type(found) is not int:
+        newer = " (a later version of laso has made it)" if found > max(FORMATS) else ""
+        expected = " or ".join(map(str, FORMATS))
+        raise BadModel(f"found format {quoted(found)}, expected {expected}{newer}")
     if task is not None and header["task"] != task:
         raise BadModel(f"found a model for {quoted(header['task'])}, expected {task!r}")
     if set(stored) != set(header["arrays"]):
         raise BadModel("its tensors are not those that its header names")
+    plain = found == PLAIN_FORMAT
+    if plain != (HEAD_DIGEST in header):
+        raise BadModel(f"found a digest of another format than {found}")
+    if isinstance(data, Mapped) and not plain:
+        raise BadModel("it is compressed, expected a file of save(path, compress=False) to map")
     for name, (dtype, size) in header["arrays"].items():
         check_array(stored[name][1] - stored[name][0], dtype, size)
     check_needs(header, len(data), limit)
     tensors = {}
     for name, (dtype, size) in header["arrays"].items():
         first, end = stored[name]
-        tensors[name] = decompress(data[first:end], dtype, size)
+        if plain:
+            checksum = header["checksums"][name]
+            tensors[name] = plain_array(data, (first, end), dtype, size, checksum)
+        else:
+            tensors[name] = decompress(data[first:end], dtype, size)
     return header, tensors
 
 
-class Pieces:
-    """The bytes of a large file, of which a slice is read when it is asked for.
-
-    It is not mapped into memory: a file that another process cuts short while it is mapped ends
-    the process that reads it.
-    """
-
-    def __init__(self, file: BinaryIO, size: int) -> None:
-        self.file, self.size = file, size
-
-    def __len__(self) -> int:
-        return self.size
-
-    def __getitem__(self, part: slice) -> bytes:
-        first, end, _ = part.indices(self.size)
-        self.file.seek(first)
-        found = self.file.read(max(0, end - first))
-        if len(found) < end - first:
-            raise BadModel("it was cut short while it was read")
-        return found
-
-
-Contents = memoryview | Pieces
+Contents = memoryview | Pieces | Mapped
 
 
 def contents(file: BinaryIO) -> Contents:
-    """Return the bytes of a file: a small one is read at once, a large one piece by piece."""
+    """Return the bytes of a file: a small compressed one is read at once, others by pieces."""
     size = os.fstat(file.fileno()).st_size
     if not size:
         raise BadModel("it is empty")
-    return Pieces(file, size) if size > SMALL else memoryview(file.read())
+    pieces = Pieces(file, size)
+    if size > SMALL or _of_head(_head(pieces)):
+        return pieces
+    return memoryview(pieces[:])
+
+
+def _head(data: Contents) -> bytes:
+    """Return the head of a file, a JSON object."""
+    size = struct.unpack("<Q", data[:8])[0] if len(data) >= 8 else LARGEST_HEADER
+    if size > min(LARGEST_HEADER, len(data) - 8):
+        raise BadModel("it is no model file of laso, or cut short")
+    return bytes(data[8 : 8 + size])
+
+
+def _of_head(head: bytes) -> bool:
+    """Return whether the digest of a file is that of its head, not that of the whole file."""
+    place = DIGEST.search(head)
+    return place is not None and HEAD_DIGEST.encode() in place[0]
 
 
 def _check_file(data: Contents) -> tuple[Header, dict[str, tuple[int, int]]]:
     """Verify the digest; return the header and the first and last offset of each tensor."""
-    size = struct.unpack("<Q", data[:8])[0] if len(data) >= 8 else LARGEST_HEADER
-    if size > min(LARGEST_HEADER, len(data) - 8):
-        raise BadModel("it is no model file of laso, or cut short")
-    head = bytes(data[8 : 8 + size])
-    place = DIGEST.search(head)
+    head = _head(data)
+    size, place = len(head), DIGEST.search(head)
     if place is None:
         raise BadModel("it is no model file of laso")
     digest = hashlib.blake2b(digest_size=16)
     digest.update(bytes(data[: 8 + place.start(1)]) + b"0" * 32)
-    for first in range(8 + place.end(1), len(data), PIECE):
-        digest.update(data[first : first + PIECE])
+    whole = 8 + size if _of_head(head) else len(data)
+    for first in range(8 + place.end(1), whole, PIECE):
+        digest.update(data[first : min(first + PIECE, whole)])
     if digest.hexdigest().encode() != place[1]:
         raise BadModel("it is damaged or cut short: its digest differs")
     entries = json.loads(head)
@@ -175,8 +196,8 @@ def _check_file(data: Contents) -> tuple[Header, dict[str, tuple[int, int]]]:
     stored = {}
     for name, entry in entries.items():
         first, end = (8 + size + offset for offset in entry["data_offsets"])
-        whole = entry["dtype"] == "U8" and entry["shape"] == [end - first]
-        if not whole or not 8 + size <= first <= end <= len(data):
+        is_plain = entry["dtype"] == "U8" and entry["shape"] == [end - first]
+        if not is_plain or not 8 + size <= first <= end <= len(data):
             raise BadModel(f"its tensor {quoted(name)} is not plain bytes, or beyond the end")
         stored[name] = (first, end)
     return header, stored
@@ -202,10 +223,6 @@ def as_bad_model(path: str | os.PathLike[str]) -> Iterator[None]:
     ) as error:
         reason = error.message if isinstance(error, InputError) else str(error)
         raise BadModel(f"{os.fspath(path)} cannot be loaded: {cut(reason)}") from error
-
-
-def _digest(data: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=16).hexdigest().encode()
 
 
 # --------------------------------------------------------------------------- weights
@@ -255,7 +272,7 @@ def make_sparse_table(
     """Return a weight table of sparse rows and their feature keys; ``check`` as in ``placed``."""
     n = len(keys)
     heads = made["heads"] if n else np.zeros((1, len(at.HeadColumn)), np.int32)
-    entries = np.stack([keys, np.arange(1, n + 1)], axis=1)
+    entries = np.stack([keys, np.arange(1, n + 1)]).T
     return WeightTable(
         placed(entries, 1 << (3 * n // 2).bit_length(), check=check),
         made["v"],
@@ -294,7 +311,7 @@ def make_table(
     ``check`` is that of ``placed``.
     """
     n = len(keys)
-    entries = np.stack([keys, np.arange(1, n + 1)], axis=1)
+    entries = np.stack([keys, np.arange(1, n + 1)]).T
     slots = placed(entries, 1 << (3 * n // 2).bit_length(), check=check)
     return WeightTable(
         slots,
@@ -375,7 +392,9 @@ def _dense_from(keys: Array, weights: Triples, labels: int, bits: int) -> Weight
     starts = np.zeros(len(keys), np.int64)
     starts[order] = np.arange(0, labels * len(order), labels)
     v = np.zeros(len(order) * labels, values.dtype)
-    v[starts[rows] + columns] = values
+    places = starts.take(rows)
+    places += columns
+    v[places] = values
     table = v.reshape(len(order), labels)
     return make_table(keys[order], table, bits=bits, check=check_collisions)
 
@@ -422,11 +441,12 @@ def triples(
         raise BadModel("the rows of its weights do not add up")
     if len(columns) != len(values) or (columns >= n_columns).any():
         raise BadModel(f"found weights for other labels than its {n_columns}")
-    rows = np.repeat(np.arange(n_rows), counts)
-    places = rows * n_columns + columns
-    if (places[1:] <= places[:-1]).any():
+    ordered = columns[1:] > columns[:-1]
+    starts = np.cumsum(counts, dtype=np.int64)[:-1]
+    ordered[starts[(starts > 0) & (starts < len(columns))] - 1] = True
+    if not ordered.all():
         raise BadModel("found a label twice, or out of order, in a row of its weights")
-    return rows, columns, values
+    return np.repeat(np.arange(n_rows), counts), columns, values
 
 
 def check_finite(array: Array) -> None:

@@ -58,8 +58,9 @@ def model_mutant(data: bytes, draw: Random) -> bytes:
         header, tensors = read_bytes(memoryview(data), limit=1e9)
     except Exception:  # the data are a mutant that is no model file any more
         return bytes(digested(mutated(data, draw)))
-    for name in ("digest", "library", "arrays", "format"):
-        header.pop(name)
+    compress = "digest" in header
+    for name in ("digest", "head_digest", "checksums", "library", "arrays", "format"):
+        header.pop(name, None)
     for _ in range(draw.randrange(1, 3)):
         if draw.random() < 0.5:
             header = _odd(header, draw)
@@ -67,7 +68,7 @@ def model_mutant(data: bytes, draw: Random) -> bytes:
             name = draw.choice(sorted(tensors))
             tensors[name] = _changed(tensors[name], draw)
     try:
-        return file_bytes(header, tensors)
+        return file_bytes(header, tensors, compress=compress)
     except Exception:  # what cannot be written cannot be read
         return bytes(digested(mutated(data, draw)))
 

@@ -33,16 +33,16 @@ def main() -> None:
     for name, text in TEXTS.items():
         (CORPUS / name).write_bytes(text.encode())
     features = ["w[0]", "w.suffix2[0]", 'w.test("^[a-d]")[0]', "label[-1]"]
-    Tagger(features=features, queue=2, epochs=2).fit(X, Y).save(
-        CORPUS / "tagger.laso", training=True
-    )
+    tagger = Tagger(features=features, queue=2, epochs=2).fit(X, Y)
+    tagger.save(CORPUS / "tagger.laso", training=True)
+    tagger.save(CORPUS / "plain.laso", compress=False)
     Tagger(features=features, queue=2, epochs=2, shards=2, mixing="updates").fit(X, Y).save(
         CORPUS / "shards.laso", training=True
     )
     many = [[str(i) for i in range(MANY_LABELS + 1)]]
-    Tagger(features=["w[0]", "label[-1]"], queue=1, epochs=2).fit(many, many).save(
-        CORPUS / "sparse.laso", training=True
-    )
+    sparse = Tagger(features=["w[0]", "label[-1]"], queue=1, epochs=2).fit(many, many)
+    sparse.save(CORPUS / "sparse.laso", training=True)
+    sparse.save(CORPUS / "plain-sparse.laso", compress=False)
     layers = [
         [(word, tag, "O") for word, tag in zip(*pair, strict=True)]
         for pair in zip(X, Y, strict=True)
@@ -52,9 +52,10 @@ def main() -> None:
     )
     trees = [[(2, "det"), (3, "nsubj"), (0, "root")]] * 2 + [[(2, "nsubj"), (0, "root")]]
     places = ["w[s0]", "w[s0]|w[b0]", 'w.test("^[a-d]")[s1]', "label[s0.l1]", "distance[s0,b0]"]
-    Parser(features=places, queue=2, epochs=2).fit(
-        [[(w, "X", "X") for w in x] for x in X], trees
-    ).save(CORPUS / "parser.laso", training=True)
+    parser = Parser(features=places, queue=2, epochs=2)
+    parser.fit([[(w, "X", "X") for w in x] for x in X], trees)
+    parser.save(CORPUS / "parser.laso", training=True)
+    parser.save(CORPUS / "plain-parser.laso", compress=False)
     attributes = [[{"w": word, "n": 2.0} for word in sentence] for sentence in X]
     Tagger(queue=exact(), update=sgd(), strategy=standard, epochs=2).fit(attributes, Y).save(
         CORPUS / "crf.laso", training=True

@@ -21,6 +21,13 @@ def run(
         float,
         typer.Option(min=0.0, max=0.99, help="The fraction of sentences whose labels may change."),
     ] = 0.0,
+    compress: Annotated[
+        bool,
+        typer.Option(
+            "--compress/--no-compress",
+            help="Compress the file; without, it is several times as large and loads at once.",
+        ),
+    ] = True,
     form: options.Format = None,
     separator: options.Separator = None,
     comment: options.Comment = None,
@@ -39,7 +46,7 @@ def run(
         made = known.freeze(_inputs(known, files, given), changed=changed)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
-    size = made.save(output)
+    size = made.save(output, compress=compress)
     counts = made.metadata_["frozen"]
     typer.echo(
         f"{output}: {counts['weights']:,} of {counts['of']:,} weights, {size:,} bytes "

@@ -24,14 +24,24 @@ def placed(
     and of moves to a next place.
     """
     slots, n = np.zeros((capacity, len(at.SlotColumn)), np.int64), np.arange(len(entries))
-    # Sorting numbers is much faster than sorting indices by numbers.
-    coded = np.sort((entries[:, at.SLOT_KEY] & (capacity - 1)) << 32 | n)
-    own, order = coded >> 32, coded & 0xFFFFFFFF
-    where = np.maximum.accumulate(own - n) + n
-    check(len(n), int((where - own).sum()))
+    # Sorting numbers is much faster than sorting indices by numbers. All is done in place: to
+    # allocate large arrays takes longer than to fill them.
+    order = entries[:, at.SLOT_KEY] & (capacity - 1)
+    order <<= 32
+    order |= n
+    order.sort()
+    own = order >> 32
+    order &= 0xFFFFFFFF
+    where = own - n
+    np.maximum.accumulate(where, out=where)
+    where += n
+    check(len(n), int(where.sum()) - int(own.sum()))
     inside = int(np.searchsorted(where, capacity))  # places beyond the end are those at the start
+    flat, where = slots.reshape(-1), where[:inside]
+    where *= len(at.SlotColumn)
     for column in at.SlotColumn:  # one by one, which takes a third of the time of whole rows
-        slots[where[:inside], column] = entries[order[:inside], column]
+        flat[where] = entries[:, column].take(order[:inside])
+        where += 1
     if inside < len(n):
         insert(slots, entries[order[inside:]])
     return slots

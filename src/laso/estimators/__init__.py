@@ -64,7 +64,11 @@ def load_model(
 ) -> Model: ...
 @overload
 def load_model(
-    path: str | os.PathLike[str], *, task: Task | None = None, limit: float | None = None
+    path: str | os.PathLike[str],
+    *,
+    task: Task | None = None,
+    limit: float | None = None,
+    mmap: bool = False,
 ) -> "SearchEstimator": ...
 def load_model(
     path: str | os.PathLike[str],
@@ -72,6 +76,7 @@ def load_model(
     task: Task | None = None,
     problem: Problem | None = None,
     limit: float | None = None,
+    mmap: bool = False,
 ) -> "SearchEstimator | Model":
     """Return the model of a file, whatever its task; any other file raises ``BadModel``.
 
@@ -86,7 +91,11 @@ def load_model(
     limit : float, default=None
         The largest number of bytes that the model may take in memory, ``math.inf`` for any. None:
         ``LASO_LOAD_LIMIT``, or 64 times the size of the file and at least 256 MB.
+    mmap : bool, default=False
+        Map the file into memory instead of reading it, so that all processes share its memory. It
+        must be a file of ``save(path, compress=False)`` that nobody changes while it is in use: a
+        new file in its place does no harm, but one that is cut short ends the process.
     """
     if problem is not None:
         return Model.load(path, problem=problem, limit=limit)
-    return serialization.load(path, task, limit=limit)
+    return serialization.load(path, task, limit=limit, mmap=mmap)

@@ -110,11 +110,12 @@ class Jackknife:
 
     # ------------------------------------------------------------------ files
 
-    def pack(self) -> dict[str, Array]:
+    def pack(self, *, compress: bool = True) -> dict[str, Array]:
         """Return the fitted taggers as model files."""
         from laso.estimators.serialization import packed_model
 
-        files = (file_bytes(*packed_model(tagger, None, training=False)) for tagger in self.fitted)
+        packed = (packed_model(each, None, False, compress=compress) for each in self.fitted)
+        files = (file_bytes(*each, compress=compress) for each in packed)
         return {f"{TENSOR}{i}": np.frombuffer(data, np.uint8) for i, data in enumerate(files)}
 
     def unpack(self, tensors: Mapping[str, Array]) -> None:

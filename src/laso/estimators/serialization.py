@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from laso import model_file, training_file
+from laso import model_file, placed_weights, training_file
 from laso.data.formats import KINDS
 from laso.engine import layout as at
 from laso.engine.layout import Array
@@ -46,11 +46,16 @@ def estimator_types() -> dict[str, str]:
 
 
 def packed_model(
-    model: Predictor, precision: str | None, training: bool
+    model: Predictor, precision: str | None, training: bool, *, compress: bool = True
 ) -> tuple[model_file.Header, model_file.Tensors]:
     """Header and tensors of a model; for the options see ``SearchEstimator.save``."""
     if not model.task_.name:
         raise ValueError(f"{type(model.task_).__name__} needs a name, which model files have")
+    if not compress and (training or precision is not None):
+        raise ValueError(
+            "compress=False stores the weights as predictions use them: expected neither "
+            f"precision nor training, found precision={precision!r}, training={training!r}"
+        )
     tensors: dict[str, Array] = {}
     if training:
         if precision is not None:
@@ -60,10 +65,16 @@ def packed_model(
         tensors |= training_file.pack_learning(learning.resumable(model))
     elif precision is None and FROZEN in model.metadata_:
         precision = model.metadata_[FROZEN]["precision"]
-    tensors |= model_file.pack_weights(model.weights_, precision)
+    placed_weights.check_keys(model.weights_)
+    if compress:
+        tensors |= model_file.pack_weights(model.weights_, precision)
+    else:
+        tensors |= placed_weights.pack_table(model.weights_)
     bits = int(model.weights_.ints[at.BITS])
     keys = None if bits else model_file.keys_and_rows(model.weights_)[0]
     task_header, task_tensors = model.task_.pack(keys)
+    if not compress:
+        task_header, task_tensors = model.task_.pack_plain(task_header, task_tensors)
     if hasattr(model.task_, "step_length_"):
         task_header = {**task_header, "step_length": model.task_.step_length_}
     tensors |= {f"task.{name}": tensor for name, tensor in task_tensors.items()}
@@ -136,13 +147,17 @@ def from_bytes(data: bytes, *, limit: float | None = None) -> SearchEstimator:
 
 
 def load(
-    path: str | os.PathLike[str], task: Task | None = None, *, limit: float | None = None
+    path: str | os.PathLike[str],
+    task: Task | None = None,
+    *,
+    limit: float | None = None,
+    mmap: bool = False,
 ) -> SearchEstimator:
     """The model of a file, whatever its task; a model of an own task needs ``task``.
 
-    ``limit`` is the largest number of bytes that it may take in memory.
+    ``limit`` is the largest number of bytes that it may take in memory; ``mmap`` maps the file.
     """
-    header, tensors = model_file.read_file(path, limit=limit)
+    header, tensors = model_file.read_file(path, limit=limit, mmap=mmap)
     with model_file.as_bad_model(path):
         return restored_model(header, tensors, task)
 
@@ -186,7 +201,9 @@ def restored_model(
     bits = _number(header["bits"], 0)
     kind = np.dtype(made.dtype)
     sparse = made.has_sparse_rows(own)
-    made.weights_ = table = model_file.unpack_weights(tensors, n_labels, kind, bits, sparse=sparse)
+    is_placed = placed_weights.SLOTS in tensors
+    unpack = placed_weights.unpack_table if is_placed else model_file.unpack_weights
+    made.weights_ = table = unpack(tensors, n_labels, kind, bits, sparse=sparse)
     history = header["history"]
     scores = [float(score) for score in history["scores"]]
     training = Training(

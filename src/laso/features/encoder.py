@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -22,8 +23,8 @@ from laso.engine.layout import Array, Dataset
 from laso.errors import BadData, BadTemplate, listed, quoted
 from laso.features.base import WordLists, apply_bases, list_path
 from laso.features.inputs import string_keys
+from laso.features.stored import made_dict, numbers_in
 from laso.features.templates import LABEL, Atom, Template, shown
-from laso.features.windows import UNKNOWN
 
 MOST_FEATURES = 2**31 - 1  # items are 32 bits wide
 
@@ -35,7 +36,7 @@ class View:
     column: int
     bases: tuple[str, ...]
     words: WordLists
-    ids: dict[str, int] = field(default_factory=dict)
+    ids: Mapping[str, int] = field(default_factory=dict)
     of_value: Array = field(default_factory=lambda: np.zeros(0, np.int32))  # number of each value
 
     def grow(self, values: Sequence[str]) -> None:
@@ -44,8 +45,14 @@ class View:
             self.ids = dict(zip(values, count(), strict=False))
             self.of_value = np.arange(len(values), dtype=np.int32)
             return
-        ids, found = self.ids, apply_bases(self.bases, values, self.words)
-        fresh = [value for value in dict.fromkeys(found) if value not in ids] if ids else found
+        found = apply_bases(self.bases, values, self.words)
+        if not self.ids:  # numbers each string when it is first looked up
+            first: dict[str, int] = defaultdict(count().__next__)
+            self.of_value = np.fromiter(map(first.__getitem__, found), np.int32, len(found))
+            self.ids = dict(first)
+            return
+        self.ids = ids = made_dict(self.ids)
+        fresh = [value for value in dict.fromkeys(found) if value not in ids]
         ids |= zip(dict.fromkeys(fresh), count(len(ids)), strict=False)
         new = np.fromiter(map(ids.__getitem__, found), np.int32, len(found))
         self.of_value = np.concatenate([self.of_value, new])
@@ -54,11 +61,12 @@ class View:
         """Return the numbers for value codes; codes beyond the known values index ``unknown``."""
         numbers = self.of_value
         if unknown:
-            others = [
-                self.ids.get(v, UNKNOWN) for v in apply_bases(self.bases, unknown, self.words)
-            ]
-            numbers = np.concatenate([numbers, np.array(others, np.int32)])
+            numbers = np.concatenate([numbers, self.numbers(unknown)])
         return np.asarray(numbers[codes])
+
+    def numbers(self, values: Sequence[str]) -> Array:
+        """Return the numbers of values that the column did not have in training."""
+        return numbers_in(self.ids, apply_bases(self.bases, values, self.words))
 
     def checksum(self) -> int:
         """Return a checksum of the base features of all known values."""
@@ -77,9 +85,9 @@ class ColumnEncoder:
     names: tuple[str, ...]  # of the columns; empty if tokens have feature lists
     labels: tuple[str, ...]
     width: int = -1  # of matrices
-    vocabularies: dict[int, dict[str, int]] = field(default_factory=dict)
+    vocabularies: dict[int, Mapping[str, int]] = field(default_factory=dict)
     views: dict[tuple[int, tuple[str, ...]], View] = field(default_factory=dict)
-    attributes: dict[int, str] = field(default_factory=dict)  # names of listed features, by key
+    attributes: Mapping[int, str] = field(default_factory=dict)  # names of listed features, by key
     words: dict[str, frozenset[str]] = field(default_factory=dict)  # of lists, by path
     _specs: dict[Any, Array] = field(default_factory=dict, repr=False)
     prepared: dict[str, Any] = field(default_factory=dict, repr=False)  # what others keep here
@@ -146,7 +154,7 @@ class ColumnEncoder:
         self.words.update(other.words)
         for column, values in other.vocabularies.items():
             self.learn_values(column, list(values))
-        self.attributes |= other.attributes
+        self.attributes = {**self.attributes, **other.attributes}
 
     def copied(self) -> Self:
         """Return a copy that may grow while this one encodes in other threads."""
@@ -163,11 +171,12 @@ class ColumnEncoder:
 
     def learn_attributes(self, names: Sequence[str]) -> None:
         """Store the names of the features in feature lists."""
-        self.attributes |= zip(string_keys(names).tolist(), names, strict=True)
+        self.attributes = attributes = made_dict(self.attributes)
+        attributes |= zip(string_keys(names).tolist(), names, strict=True)
 
     def learn_values(self, column: int, values: Sequence[str]) -> None:
         """Number new values of a column, in their order, and their base features."""
-        known = self.vocabularies[column]
+        self.vocabularies[column] = known = made_dict(self.vocabularies[column])
         known |= zip(dict.fromkeys(values), count(len(known)), strict=False)
         for view in self.views.values():
             if view.column == column:
@@ -282,13 +291,12 @@ def _encode_column(
     """Return the codes of a column and its unknown values, whose codes follow the known ones."""
     n = len(known)
     if isinstance(column, Factor):
-        numbers = [known.get(value, -1) for value in column.values]
-        unknown = [v for v, number in zip(column.values, numbers, strict=True) if number < 0]
-        of_value = np.array(numbers, np.int32)
+        of_value = numbers_in(known, column.values)
+        unknown = [column.values[i] for i in np.flatnonzero(of_value < 0).tolist()]
         of_value[of_value < 0] = np.arange(n, n + len(unknown))
         return of_value[column.codes], unknown
     check_hashable(column, lengths)
-    codes = np.fromiter(map(known.get, column, repeat(-1)), np.int32, len(column))
+    codes = numbers_in(known, column)
     new: dict[str, int] = {}
     for i in np.flatnonzero(codes < 0).tolist():
         codes[i] = n + new.setdefault(column[i], len(new))

@@ -20,7 +20,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
-from itertools import chain, islice, repeat
+from itertools import chain, islice
 from numbers import Real
 from typing import Any
 
@@ -30,6 +30,8 @@ from laso.data.reading import contents, read_column_file
 from laso.data.table import Array, Columns, Data, Features, columns_of, position
 from laso.engine.text.layout import AS_DICT, AS_LIST, AS_TUPLE
 from laso.errors import BadData, BadFeature, InputError, quoted
+from laso.features.keys import encoded_strings, text_keys
+from laso.features.keys import mix_arrays as mix_arrays
 from laso.features.marshalled import read_marshalled
 
 TOGETHER = 50  # sentences of an iterator in memory at a time
@@ -40,34 +42,10 @@ KINDS: dict[type, int] = {dict: AS_DICT, list: AS_LIST, tuple: AS_TUPLE}
 LARGEST = float(np.finfo(np.float32).max)  # values are stored as 32-bit floats
 DEEPEST = 50  # dicts and lists in dicts
 
-_K1, _K2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
-_S1, _S2 = np.uint64(32), np.uint64(29)
-_TAILS = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)
-
-
-def mix_arrays(a: Array, b: Array) -> Array:
-    """Apply the feature hash ``laso.engine.hashing.mix`` to arrays of uint64, elementwise."""
-    z = a ^ (b * _K1)
-    z = (z ^ (z >> _S1)) * _K2
-    return np.asarray(z ^ (z >> _S2))
-
 
 def string_keys(strings: Sequence[str]) -> Array:
     """Hash strings to 64-bit feature keys: the length, then the UTF-8 bytes, eight at a time."""
-    encoded = list(map(str.encode, strings, repeat("utf-8"), repeat("surrogatepass")))
-    lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
-    buffer = b"".join(encoded) + bytes(8)
-    words = np.ndarray((len(buffer) - 7,), "<u8", buffer, strides=(1,))
-    starts = np.cumsum(lengths) - lengths
-    keys = mix_arrays(np.zeros(len(encoded), np.uint64), lengths.astype(np.uint64))
-    left = np.flatnonzero(lengths > 0)
-    at = 0
-    while len(left):
-        tails = _TAILS[np.minimum(lengths[left] - at, 8)]
-        keys[left] = mix_arrays(keys[left], words[starts[left] + at].astype(np.uint64) & tails)
-        at += 8
-        left = left[lengths[left] > at]
-    return keys.view(np.int64)
+    return text_keys(*encoded_strings(strings))
 
 
 # --------------------------------------------------------------------------- what users pass

@@ -6,9 +6,8 @@ did not see: their base features are computed once for each distinct value.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import repeat
 
 import numpy as np
 
@@ -20,10 +19,9 @@ from laso.engine.slots import placed
 from laso.engine.text import layout as lt
 from laso.engine.text import lexicon as lx
 from laso.engine.text.layout import PAD, Lexicon
-from laso.features.base import apply_bases
 from laso.features.encoder import ColumnEncoder, View
-from laso.features.inputs import mix_arrays, string_keys
-from laso.features.windows import UNKNOWN
+from laso.features.keys import encoded_strings, first_words, mix_arrays, text_keys
+from laso.features.stored import StoredValues
 
 FEW = 1 << 10  # entries for which there is room at first
 KEPT = 1 << 17  # entries of new values that are kept for the next batch
@@ -87,38 +85,46 @@ def _made(encoder: ColumnEncoder) -> KnownValues:
     targets = np.full((len(views), width), -1, np.int64)
     sizes = sizes_of(encoder)
     numbers = np.zeros((sum(sizes), width), np.int32)
-    keys, encoded, columns, first = [np.zeros(0, np.int64)], [], [], 0
+    keys, texts, columns, lengths, first = [np.zeros(0, np.int64)], [], [], [], 0
     for column, values in encoder.vocabularies.items():
-        names = list(values)[: sizes[list(encoder.vocabularies).index(column)]]
+        n = sizes[list(encoder.vocabularies).index(column)]
         targets[column, : len(items[column])] = items[column]
         for j, view in enumerate(views[column]):
-            numbers[first : first + len(names), j] = view.of_value[: len(names)]
-        texts = list(map(str.encode, names, repeat("utf-8"), repeat("surrogatepass")))
-        keys.append(_keys(names, texts, column))
-        encoded += texts
-        columns.append(np.full(len(names), column))
-        first += len(names)
-    ends = np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)))
-    places = np.zeros((len(encoded), len(lt.PlaceColumn)), np.int64)
+            numbers[first : first + n, j] = view.of_value[:n]
+        text, own = _encoded(values, n)
+        keys.append(_keys(text, own, column))
+        texts.append(text)
+        lengths.append(own)
+        columns.append(np.full(n, column))
+        first += n
+    ends = np.cumsum(np.concatenate([np.zeros(0, np.int64), *lengths]))
+    places = np.zeros((first, len(lt.PlaceColumn)), np.int64)
     places[1:, lt.PLACE_START], places[:, lt.PLACE_END] = ends[:-1], ends
     places[:, lt.PLACE_COLUMN] = np.concatenate(columns) if columns else 0
     slots = _placed(np.concatenate(keys), 1 << max(4, (2 * first).bit_length()))
-    text = np.frombuffer(bytearray(b"".join(encoded) + bytes(PAD)), np.uint8)
+    whole = np.frombuffer(bytearray(b"".join(texts) + bytes(PAD)), np.uint8)
     ints = np.zeros(len(at.TableInt), np.int64)
     ints[at.ROWS] = first
-    return KnownValues(Lexicon(slots, ints, places, text, numbers), views, targets, sizes)
+    return KnownValues(Lexicon(slots, ints, places, whole, numbers), views, targets, sizes)
 
 
-def _keys(names: Sequence[str], encoded: Sequence[bytes], column: int) -> Array:
+def _encoded(values: Mapping[str, int], n: int) -> tuple[bytes, Array]:
+    """Return the first n values in UTF-8, end to end, and their lengths."""
+    if isinstance(values, StoredValues):
+        return values.text, values.lengths
+    return encoded_strings(list(values)[:n])
+
+
+def _keys(text: bytes, lengths: Array, column: int) -> Array:
     """Return the keys of values of a column, as ``value_key`` defines them."""
-    hashed = string_keys(names).view(np.uint64)
+    hashed = text_keys(text, lengths).view(np.uint64)
     mixed = mix_arrays(hashed, np.full(len(hashed), column, np.uint64))
     keys: Array = mixed.view(np.int64) | lx.LONG
-    lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
     short = np.flatnonzero(lengths <= lx.SHORT)
-    padded = b"".join(encoded[i].ljust(8, b"\0") for i in short.tolist())
-    words = np.frombuffer(padded, "<i8").astype(np.int64)
-    keys[short] = words | lengths[short] << lx.LENGTH_BITS | column << lx.COLUMN_BITS
+    size = lengths[short]
+    words = first_words(text)[(np.cumsum(lengths) - lengths)[short]].astype(np.int64)
+    words &= (1 << 8 * size) - 1
+    keys[short] = words | size << lx.LENGTH_BITS | column << lx.COLUMN_BITS
     return keys
 
 
@@ -194,7 +200,5 @@ class NewValues:
                 text[a:b].decode("utf-8", "surrogatepass") for a, b, _ in places[chosen].tolist()
             ]
             for j, view in enumerate(views):
-                found = apply_bases(view.bases, values, view.words)
-                numbers = [view.ids.get(value, UNKNOWN) for value in found]
-                self.lexicon.numbers[first + chosen, j] = numbers
+                self.lexicon.numbers[first + chosen, j] = view.numbers(values)
         self.numbered = n

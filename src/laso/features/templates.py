@@ -386,7 +386,10 @@ class TemplateParser:
 
     def accept(self, mark: str) -> bool:
         """Return whether a mark follows, and go on behind it."""
-        return bool(self.match(re.escape(mark)))
+        self._skip_blanks()
+        found = self.text.startswith(mark, self.at)
+        self.at += len(mark) * found
+        return found
 
     def _end(self) -> None:
         self._skip_blanks()

@@ -26,6 +26,8 @@ from laso.features.encoder import (
 )
 from laso.features.inputs import read_input, read_labels, string_keys
 from laso.features.lists import read_word_list
+from laso.features.stored import characters, other_bases
+from laso.features.stored_encoder import CHARACTERS, plain_encoder, restore_encoder, stored_names
 from laso.features.templates import BIAS, LABEL, Template, parse_templates
 from laso.tasks.base import Task
 from laso.tasks.batches import BatchTask
@@ -283,7 +285,8 @@ class SequenceTask(Task):
     def add_names(self, other: BatchTask) -> None:
         """Take over the names of features that another task of the same data knows."""
         assert isinstance(other, SequenceTask)
-        self.encoder_.attributes |= other.encoder_.attributes
+        known = self.encoder_.attributes
+        self.encoder_.attributes = {**known, **other.encoder_.attributes}
 
     def bias_keys(self) -> Sequence[int]:
         """Return the feature key of ``bias``, or the keys of ``label[-1]`` for all labels."""
@@ -338,8 +341,14 @@ class SequenceTask(Task):
             header["lists"] = list(encoder.words)
         return header, tensors
 
+    def pack_plain(
+        self, header: dict[str, Any], tensors: dict[str, Array]
+    ) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Return what ``pack`` returned with values and base features that need no unpacking."""
+        return plain_encoder(self.encoder_, header, tensors)
+
     def unpack(self, header: dict[str, Any], tensors: dict[str, Array]) -> None:
-        """Restore what ``pack`` returned."""
+        """Restore what ``pack`` or ``pack_plain`` returned."""
         labels, names = check_strings(header["labels"]), check_strings(header["columns"])
         templates = self.parse(check_strings(header["templates"]))
         self.state_ = dict(header["state"])
@@ -353,19 +362,25 @@ class SequenceTask(Task):
         }
         encoder = self.make_encoder(templates, tuple(names), tuple(labels), width)
         self._fill_lists(encoder)
+        if CHARACTERS in header:
+            restore_encoder(encoder, tensors, whole=header[CHARACTERS] != characters())
+        else:
+            self._learn_values(encoder, header, tensors)
+        if "attributes" in tensors:
+            encoder.attributes = stored_names(tensors["attributes"])
+        self.encoder_ = encoder
+
+    def _learn_values(
+        self, encoder: ColumnEncoder, header: dict[str, Any], tensors: dict[str, Array]
+    ) -> None:
+        """Number the values of columns, and their base features, as in training."""
         for column in encoder.vocabularies:
             values = unpack_strings(tensors[f"values.{column}"])
             encoder.learn_values(column, values)
             if len(encoder.vocabularies[column]) != len(values):
                 raise BadModel("found a column value twice")
-        if "attributes" in tensors:
-            encoder.learn_attributes(unpack_strings(tensors["attributes"]))
         if [view.checksum() for view in encoder.views.values()] != header["base features"]:
-            raise BadModel(
-                "its base features come out otherwise here, perhaps because another version of "
-                "Python knows other characters"
-            )
-        self.encoder_ = encoder
+            raise other_bases()
 
 
 def check_strings(value: Any) -> list[str]:

@@ -67,7 +67,7 @@ class Tags(Protocol):
     def tags_of(self, data: Data) -> list[list[Any]]:
         """Return the tags of what ``tagged`` returned."""
 
-    def pack(self) -> dict[str, Array]:
+    def pack(self, *, compress: bool = True) -> dict[str, Array]:
         """Return the taggers as arrays."""
 
     def unpack(self, tensors: Mapping[str, Array]) -> None:
@@ -358,6 +358,14 @@ class ParsingTask(SequenceTask):
         """Return what was learned, and the taggers."""
         header, tensors = super().pack(keys)
         return header, tensors if self.tags is None else tensors | self.tags.pack()
+
+    def pack_plain(
+        self, header: dict[str, Any], tensors: dict[str, Array]
+    ) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Return what was learned, and the taggers, for a file without compression."""
+        header, tensors = super().pack_plain(header, tensors)
+        plain = {} if self.tags is None else self.tags.pack(compress=False)
+        return header, tensors | plain
 
     def unpack(self, header: dict[str, Any], tensors: dict[str, Array]) -> None:
         """Restore what ``pack`` returned."""

@@ -1,0 +1,432 @@
+"""Model files without compression: the same outputs, read or mapped, and no array trusted."""
+
+import copy
+import hashlib
+import json
+import os
+import pickle
+import struct
+import zlib
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors.numpy
+from typer.testing import CliRunner
+
+from laso import BadModel, Parser, SearchEstimator, Tagger, load_model
+from laso.cli import app
+from laso.data import load_bundled, write_columns
+from laso.engine import rows
+from laso.examples.segmentation import Segmentation
+from laso.features import stored
+from laso.features.inputs import string_keys
+from laso.features.lexicon import known_values
+from laso.model_file import DIGEST, file_bytes, keys_and_rows, read_bytes, read_file, write_file
+from tests.fuzz.mutants import model_mutant
+from tests.fuzz.targets import TARGETS, outcome
+
+TRAIN, TEST = load_bundled()
+WORDS = [[token[:2] for token in s] for s in TEST]
+ODD = [[("", "DT"), ("Ünïcode\ud800", "NN")], [("the", "?"), ("cat" * 9, "NN")], []]
+TREES = (
+    [[("the", "D"), ("dogs", "N"), ("bark", "V")], [("Sleep", "V"), ("the", "D"), ("cat", "N")]],
+    [[(2, "det"), (3, "nsubj"), (0, "root")], [(0, "root"), (3, "det"), (1, "obj")]],
+)
+FEATURES = ["w[-1..1]", "pos[0]", "w.suffix2.lower[0]", "w.shape[0]", "label[-1]"]
+
+
+@pytest.fixture(scope="module")
+def tagger():
+    data = [*TRAIN[:100], [("", "X", "O"), ("naïve", "JJ", "O")]]
+    return Tagger(features=FEATURES, epochs=2).fit(data)
+
+
+def parser():
+    return Parser(epochs=3).fit(*TREES), TREES[0], {}
+
+
+def with_taggers():
+    X = [[("the", "D"), ("dogs", "N"), ("bark", "V")], [("Sleep", "V"), ("the", "D"), ("cat", "N")]]
+    model = Parser(epochs=2, tagger=Tagger(epochs=2), folds=2)
+    return model.fit(X, TREES[1]), [["the", "cat"], ["dogs", "bark"]], {}
+
+
+def own():
+    outputs = [line.split() for line in ("the cat sat", "the dog sat on the mat")]
+    inputs = ["".join(words) for words in outputs]
+    model = SearchEstimator(Segmentation(), epochs=3).fit(inputs, outputs)
+    return model, inputs, {"task": Segmentation()}
+
+
+def dicts():
+    X = [[{"w": w, "n": 2.0} for w, *_ in s] for s in TRAIN[:40]]
+    y = [[tag for *_, tag in s] for s in TRAIN[:40]]
+    return Tagger(epochs=2).fit(X, y), X, {}
+
+
+def hashed():
+    return Tagger(features=FEATURES, epochs=2, hash_bits=10).fit(TRAIN[:40]), WORDS, {}
+
+
+def weights(model):
+    keys, of = keys_and_rows(model.weights_)
+    return dict(zip(keys.tolist(), map(tuple, rows.dense_rows(model.weights_, of)), strict=True))
+
+
+def same_everywhere(model, X, folder, **options):
+    """All that a model does, from memory, and from its file read and mapped."""
+    expected, small = model.predict(X), folder / "small"
+    size = model.save(folder / "plain", compress=False)
+    assert size == (folder / "plain").stat().st_size
+    for mmap in (False, True):
+        again = load_model(folder / "plain", mmap=mmap, **options)
+        assert [again.predict_single(x) for x in X[:5]] == list(expected[:5])
+        assert list(again.predict(X)) == list(expected)
+        assert weights(again) == weights(model)
+        assert again.save(folder / "again", compress=False) == size
+        assert (folder / "again").read_bytes() == (folder / "plain").read_bytes()
+        again.save(small)
+        assert small.stat().st_size == model.save(folder / "usual")
+        assert list(load_model(small, **options).predict(X)) == list(expected)
+    return again
+
+
+def test_a_tagger_labels_alike(tagger, tmp_path):
+    again = same_everywhere(tagger, WORDS[:30] + ODD, tmp_path)
+    x = WORDS[0]
+    assert again.explain(x) == tagger.explain(x)
+    assert again.inspect() == tagger.inspect()
+    assert isinstance(Tagger.load(tmp_path / "plain", mmap=True), Tagger)
+    assert pickle.loads(pickle.dumps(again)).predict(ODD) == tagger.predict(ODD)
+    assert copy.deepcopy(again).predict(ODD) == tagger.predict(ODD)
+    frozen = load_model(tmp_path / "plain").freeze(WORDS[:30])
+    assert frozen.predict(WORDS[:30]) == tagger.predict(WORDS[:30])
+    same_everywhere(frozen, WORDS[:30], tmp_path)
+
+
+@pytest.mark.parametrize("made", [parser, with_taggers, own, dicts, hashed])
+def test_other_models_do_so_too(made, tmp_path):
+    model, X, options = made()
+    same_everywhere(model, X, tmp_path, **options)
+    if made is dicts:
+        again: Any = load_model(tmp_path / "plain")
+        assert again.state_features_ == model.state_features_
+
+
+def test_sparse_rows_too(monkeypatch, tmp_path):
+    monkeypatch.setattr("laso.estimators.search.MANY_LABELS", 2)
+    model, X, _ = parser()
+    assert rows.is_sparse(model.weights_)
+    again = same_everywhere(model, X, tmp_path)
+    assert rows.is_sparse(again.weights_)
+    monkeypatch.setattr("laso.estimators.search.MANY_LABELS", 80)
+    with pytest.raises(BadModel, match="its rows are sparse or not, expected them otherwise"):
+        load_model(tmp_path / "plain")
+
+
+# --------------------------------------------------------------------------- strings
+
+
+def test_values_are_found_by_their_hashes_as_by_a_dictionary(tagger, tmp_path, monkeypatch):
+    """Each look-up by hash, by dictionary and by compiled code is the same."""
+    monkeypatch.setattr(stored, "SHARE", 0)  # never a dictionary
+    tagger.save(tmp_path / "plain", compress=False)
+    again: Any = load_model(tmp_path / "plain")
+    other: Any = load_model(tmp_path / "plain")
+    encoder, usual = again.task_.encoder_, tagger.task_.encoder_
+    strings = [*usual.vocabularies[0], "none", "", "thé", "\ud800", "cat" * 9]
+    for column, known in encoder.vocabularies.items():
+        assert isinstance(known, stored.StoredValues)
+        expected = [usual.vocabularies[column].get(s, -1) for s in strings]
+        assert known.numbers(strings).tolist() == expected
+        assert known.by_hash([]).tolist() == []
+        assert known.numbers([*strings, 7]).tolist() == [*expected, -1]  # nothing but strings
+        assert dict(known) == usual.vocabularies[column]
+    for view, like in zip(encoder.views.values(), usual.views.values(), strict=True):
+        assert view.of_value.tolist() == like.of_value.tolist()
+        assert view.numbers(strings).tolist() == like.numbers(strings).tolist()
+    for view, like in zip(encoder.views.values(), usual.views.values(), strict=True):
+        assert dict(view.ids) == like.ids
+        assert view.checksum() == like.checksum()
+    lexicons = [known_values(each.task_.encoder_).lexicon for each in (tagger, other)]
+    for a, b in zip(*lexicons, strict=True):
+        assert np.array_equal(a, b)
+
+
+def test_few_look_ups_make_no_dictionary(tagger, tmp_path):
+    tagger.save(tmp_path / "plain", compress=False)
+    again: Any = load_model(tmp_path / "plain")
+    known = again.task_.encoder_.vocabularies[0]
+    again.predict_single([("the", "DT"), ("unknown", "NN")])
+    assert "made" not in vars(known)
+    for _ in range(len(known)):
+        again.predict_single([("the", "DT"), ("unknown", "NN")])
+    assert "made" in vars(known)
+
+
+def test_base_features_that_come_out_otherwise_are_refused(tagger, tmp_path, monkeypatch):
+    tagger.save(tmp_path / "plain", compress=False)
+    monkeypatch.setattr("unicodedata.unidata_version", "1.0")
+    assert load_model(tmp_path / "plain").predict(ODD) == tagger.predict(ODD)  # computed anew
+
+    def change(header, tensors):
+        tensors["task.base.2.numbers"][-1] ^= 1
+
+    with pytest.raises(BadModel, match="its base features come out otherwise here"):
+        load_model(rewritten(tmp_path / "plain", change))
+
+
+# --------------------------------------------------------------------------- the file
+
+
+def test_the_file_is_read_by_hand(tagger, tmp_path):
+    """As docs/reference/model-file.md says, with nothing of laso."""
+    tagger.save(tmp_path / "plain", compress=False)
+    data = (tmp_path / "plain").read_bytes()
+    (size,) = struct.unpack("<Q", data[:8])
+    assert (8 + size) % 64 == 0
+    entries = json.loads(data[8 : 8 + size])
+    header = json.loads(entries.pop("__metadata__")["laso"])
+    head = data[: 8 + size].replace(header["head_digest"].encode(), b"0" * 32, 1)
+    assert hashlib.blake2b(head, digest_size=16).hexdigest() == header["head_digest"]
+    assert header["format"] == 3
+    arrays = {}
+    for name, (kind, n) in header["arrays"].items():
+        first, end = (8 + size + offset for offset in entries[name]["data_offsets"])
+        assert (first % np.dtype(kind).itemsize, zlib.crc32(data[first:end])) == (
+            0,
+            header["checksums"][name],
+        )
+        arrays[name] = np.frombuffer(data[first:end], kind)
+        assert len(arrays[name]) == n
+    slots = arrays["slots"].reshape(-1, 2)
+    found = {
+        int(key): tuple(arrays["weights"].reshape(-1, header["labels"])[row - 1])
+        for key, row in slots
+        if row
+    }
+    assert found == weights(tagger)
+    ends = arrays["task.values.0.ends"]
+    words = [
+        arrays["task.values.0.text"][a:b].tobytes().decode("utf-8", "surrogatepass")
+        for a, b in zip([0, *ends[:-1]], ends, strict=True)
+    ]
+    assert words == list(tagger.task_.encoder_.vocabularies[0])
+    hashes = string_keys(words).view(np.uint64)[arrays["task.values.0.order"]]
+    assert (hashes[1:] > hashes[:-1]).all()
+    assert set(safetensors.numpy.load(data)) == set(arrays)
+
+
+def test_what_it_is_not_for_is_refused(tagger, tmp_path):
+    for options in ({"precision": "float16"}, {"training": True}):
+        with pytest.raises(ValueError, match="expected neither precision nor training"):
+            tagger.save(tmp_path / "plain", compress=False, **options)
+    tagger.save(tmp_path / "usual")
+    with pytest.raises(BadModel, match=r"compressed, expected a file of save\(path, compress=F"):
+        load_model(tmp_path / "usual", mmap=True)
+    (tmp_path / "empty").write_bytes(b"")
+    for mmap in (False, True):
+        with pytest.raises(BadModel, match="it is empty"):
+            load_model(tmp_path / "empty", mmap=mmap)
+
+
+def test_damage_is_found_everywhere(tagger, tmp_path):
+    tagger.save(tmp_path / "plain", compress=False)
+    data, draw = (tmp_path / "plain").read_bytes(), Random(0)
+    for place in [0, 7, 8, len(data) - 1, *(draw.randrange(len(data)) for _ in range(100))]:
+        changed = bytearray(data)
+        changed[place] ^= 1 << draw.randrange(8)
+        (tmp_path / "plain").write_bytes(changed)
+        with pytest.raises(BadModel, match="cannot be loaded"):
+            load_model(tmp_path / "plain")
+    for cut in (0, 5, 100, len(data) // 2, len(data) - 1):
+        (tmp_path / "plain").write_bytes(data[:cut])
+        for mmap in (False, True):
+            with pytest.raises(BadModel, match="cannot be loaded"):
+                load_model(tmp_path / "plain", mmap=mmap)
+
+
+def test_a_mapped_model_stays_when_its_file_is_replaced(tagger, tmp_path):
+    path, expected = tmp_path / "plain", tagger.predict(ODD)
+    tagger.save(path, compress=False)
+    mapped = load_model(path, mmap=True)
+    before = path.read_bytes()
+    Tagger(features=["w[0]"], epochs=1).fit(TRAIN[:9]).save(path, compress=False)
+    assert mapped.predict(ODD) == expected
+    mapped.weights_.v[:] = 0  # memory of this model alone
+    tagger.save(path, compress=False)
+    load_model(path, mmap=True).weights_.v[:] = 0
+    assert path.read_bytes() == before
+    os.remove(path)
+
+
+# --------------------------------------------------------------------------- made by hand
+
+
+def rewritten(path, change):
+    """The file with header and tensors that someone has changed, checksums mended."""
+    header, tensors = read_file(path)
+    change(header, tensors)
+    for name in ("head_digest", "library", "arrays", "format", "checksums"):
+        header.pop(name, None)
+    write_file(path, header, tensors, compress=False)
+    return path
+
+
+def set_at(name, place, value):
+    def change(header, tensors):
+        tensors[name][place] = value
+
+    return change
+
+
+def cut(name):
+    def change(header, tensors):
+        tensors[name] = tensors[name][:-1]
+
+    return change
+
+
+def full(header, tensors):
+    slots = tensors["slots"].reshape(-1, 2)
+    slots[slots[:, 1] == 0, 1] = 1
+
+
+def turned(name):
+    def change(header, tensors):
+        tensors[name] = tensors[name][::-1].copy()
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (set_at("slots", 1, 10**6), "found keys of other rows"),
+        (set_at("slots", 1, -1), "found keys of other rows"),
+        (full, "expected one for each"),
+        (cut("slots"), "expected rows of 2"),
+        (cut("weights"), "numbers, expected rows of"),
+        (set_at("weights", 0, np.nan), "no finite numbers"),
+        (set_at("weights", -1, np.inf), "no finite numbers"),
+        (lambda h, t: t.update(weights=t["weights"].astype("<f8")), "found an array of float64"),
+        (lambda h, t: t.update(slots=t["slots"][:-6]), "expected a power of two"),
+        (lambda h, t: t.update(slots=t["slots"][:0]), "expected a power of two"),
+        (lambda h, t: t.pop("slots"), "keys"),
+        (set_at("task.values.0.ends", 3, -5), "beyond their text"),
+        (set_at("task.values.0.ends", -1, 10**9), "beyond their text"),
+        (cut("task.values.0.text"), "beyond their text"),
+        (set_at("task.values.0.text", 5, 0xFF), "decode"),
+        (turned("task.values.0.order"), "found a column value twice"),
+        (set_at("task.values.0.order", 0, 10**9), "an order of other values"),
+        (set_at("task.base.2.numbers", 0, 10**6), "base features of other strings"),
+        (set_at("task.base.2.numbers", 0, -1), "base features of other strings"),
+        (turned("task.base.2.hashes"), "found a base feature twice"),
+        (cut("task.base.2.order"), "found base features as"),
+        (lambda h, t: t.pop("task.base.2.hashes"), "hashes"),
+        (lambda h, t: t.pop("task.values.0.text"), "text"),
+        (lambda h, t: h["learned"].pop("unicode"), r"values\.0"),
+    ],
+)
+def test_hostile_arrays_are_refused(tagger, tmp_path, change, match):
+    tagger.save(tmp_path / "plain", compress=False)
+    path = rewritten(tmp_path / "plain", change)
+    for mmap in (False, True):
+        with pytest.raises(BadModel, match=match):
+            load_model(path, mmap=mmap)
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (set_at("weights", 0, 2.0), "in a row of its weights"),
+        (set_at("weights", 0, -1.0), "for other labels"),
+        (set_at("weights", 0, 9.0), "for other labels"),
+        (set_at("weights", 0, 0.5), "found a part of a label"),
+        (set_at("lengths", 0, 2**32 - 1), "too many weights"),
+        (set_at("lengths", -1, 0), "do not add up"),
+    ],
+)
+def test_hostile_sparse_rows_are_refused(monkeypatch, tmp_path, change, match):
+    monkeypatch.setattr("laso.estimators.search.MANY_LABELS", 2)
+    parser()[0].save(tmp_path / "plain", compress=False)
+    with pytest.raises(BadModel, match=match):
+        load_model(rewritten(tmp_path / "plain", change))
+
+
+def test_keys_that_nobody_finds_are_not_saved(tagger, tmp_path):
+    """A file made by hand may have them: it loads, and they do no harm."""
+
+    def misplaced(header, tensors):
+        slots = tensors["slots"].reshape(-1, 2)
+        used = np.flatnonzero(slots[:, 1])
+        slots[used[0], 0] += 7
+
+    def twice(header, tensors):
+        slots = tensors["slots"].reshape(-1, 2)
+        where = np.flatnonzero((slots[:-1, 1] != 0) & (slots[1:, 1] != 0))[0]
+        slots[where + 1, 0] = slots[where, 0]
+
+    for change in (misplaced, twice):
+        tagger.save(tmp_path / "plain", compress=False)
+        model = load_model(rewritten(tmp_path / "plain", change))
+        model.predict(ODD)
+        with pytest.raises(BadModel, match=r"a key that is not in its place|a key twice"):
+            model.save(tmp_path / "again")
+
+
+def test_slots_without_a_free_one_among_many_are_refused():
+    from laso.placed_weights import SOME, _check_slots
+
+    slots = np.zeros((4 * SOME, 2), np.int64)
+    slots[:SOME, 1] = np.arange(1, SOME + 1)
+    with pytest.raises(BadModel, match="collide too often"):
+        _check_slots(slots, SOME)
+    slots[: SOME // 2, 1] = 0
+    slots[SOME : SOME + SOME // 2, 1] = np.arange(1, SOME // 2 + 1)
+    _check_slots(slots, SOME)
+
+
+def test_mutants_with_mended_checksums_are_answered(tmp_path):
+    """A few hundred of them, with what models do; ``python -m tests.fuzz`` makes more."""
+    target, draw = TARGETS["model"], Random(5)
+    seeds = [data for data in target.seeds() if b"head_digest" in data[:50_000]]
+    assert seeds
+    kinds = {"ok": 0, "error": 0}
+    for _ in range(300):
+        kind, text = outcome(target, model_mutant(draw.choice(seeds), draw), tmp_path)
+        assert kind in ("ok", "error", "compile"), text
+        kinds[kind] = kinds.get(kind, 0) + 1
+    assert kinds["error"] > 100
+
+
+def test_the_bytes_in_memory_are_read_alike(tagger):
+    from laso.estimators.serialization import from_bytes, packed_model
+
+    data = file_bytes(*packed_model(tagger, None, False, compress=False), compress=False)
+    assert from_bytes(data).predict(ODD) == tagger.predict(ODD)
+    header, tensors = read_bytes(memoryview(data))
+    assert header["format"] == 3
+    assert all(tensor.flags.writeable for tensor in tensors.values())
+    assert DIGEST.search(data)
+
+
+# --------------------------------------------------------------------------- the command line
+
+
+def test_the_commands(tmp_path):
+    run = CliRunner().invoke
+    write_columns(tmp_path / "train.txt", TRAIN[:60])
+    write_columns(tmp_path / "dev.txt", TEST[:20])
+    model, text, plain = (str(tmp_path / name) for name in ("model", "dev.txt", "plain"))
+    train = run(app, ["train", str(tmp_path / "train.txt"), "--model", model, "--epochs", "2"])
+    assert train.exit_code == 0, train.output
+    made = run(app, ["freeze", model, text, "--output", plain, "--no-compress"])
+    assert made.exit_code == 0, made.output
+    assert b"head_digest" in (tmp_path / "plain").read_bytes()[:100_000]
+    outputs = [run(app, ["tag", each, text]).output for each in (model, plain)]
+    assert outputs[0] == outputs[1]
+    inspected = run(app, ["inspect", plain])
+    assert inspected.exit_code == 0, inspected.output
