@@ -241,6 +241,10 @@ class Run(NamedTuple):
     step_maxima: Array  # float64, beside step_names: the highest of these sums
     heavy: Array  # uint8: a bit for each key, or for several, with weights above the first cap
     caps: Array  # float64 (2,): upper bounds on weights, of most rows and of all; -1: unknown
+    expanded: Array  # int64 (rounds, FIRST_EXPANDED + width): ExpandedColumn, then nodes
+    listed: Array  # int64 (some, ListedColumn): blocks whose features are looked up together
+    ahead: Out  # like out, with room for the features of several blocks
+    ahead_rows: Array  # int64, beside ahead: the weight rows of these features
     sums: Array  # like the weights (labels,): the scores of a group
     block_sums: Array  # like the weights (blocks + factors + 1 + kept factor sums, labels)
     block_maxima: Array  # float64, beside block_sums: the highest sum of a label; then of kept_sums
@@ -288,6 +292,22 @@ class AgendaColumn(IntEnum):
     OFFERED = 1  # good nodes that were offered, whether or not they are held
     BEST = 2  # the best node dequeued in the round
     BEST_GOOD = 3  # the same, in a search over good nodes
+
+
+class ExpandedColumn(IntEnum):
+    """The head of a list of expanded nodes of a round, whose steps later rounds take."""
+
+    EXPANDED = 0  # the number of nodes
+    LENGTHS = 1  # the number of groups of each of them
+
+
+class ListedColumn(IntEnum):
+    """A block whose features are looked up together with those of others."""
+
+    LISTED_BLOCK = 0
+    LISTED_PLACE = 1  # of its own sums in content_sums
+    LISTED_FIRST = 2  # its first feature in ahead; -1: its own sums are known
+    LISTED_ROWS = 3  # the number of its features that have a row
 
 
 class ExtraList(IntEnum):
@@ -379,12 +399,17 @@ class RunMeta(IntEnum):
     DROPOUT = 25  # the share of the features of blocks to leave out, of DROPOUT_SCALE; 0: none
     DROPOUT_SEED = 26
     VISIT = 27  # a number drawn for the present visit of an example
+    LISTED = 28  # the number of listed blocks
+    AHEAD = 29  # the number of their features
 
 
 PARENT, GROUP, LABEL, GOOD, DEPTH, KEY, GOAL, ORDER, PATHS = NodeColumn
 G, SCORE, LOSS, MASS = NodeReal
 HELD, OFFERED, BEST, BEST_GOOD = AgendaColumn
 FIRST = len(AgendaColumn)
+EXPANDED, LENGTHS = ExpandedColumn
+FIRST_EXPANDED = len(ExpandedColumn)
+LISTED_BLOCK, LISTED_PLACE, LISTED_FIRST, LISTED_ROWS = ListedColumn
 OPEN_ROUND, WAITING_GOALS = ExtraList
 EXTRA_LISTS = len(ExtraList)
 SUMMED_IN, SUMS_ROW = FactorColumn
@@ -424,6 +449,8 @@ TOTAL_LOSS, TOTAL_MASS = LossColumn
     DROPOUT,
     DROPOUT_SEED,
     VISIT,
+    LISTED,
+    AHEAD,
 ) = RunMeta
 DROPOUT_SCALE = 1 << 31
 LAST_FEATURES, NO_FEATURES = -1, -2  # values of STACK_TOP when the stack is empty

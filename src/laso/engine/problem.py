@@ -232,6 +232,12 @@ def is_shared(problem: type[CompiledProblem]) -> bool:
     return problem.content is not CompiledProblem.content
 
 
+def has_segments(problem: type[CompiledProblem]) -> bool:
+    """Return whether the rounds of a beam by key may be filled when they open."""
+    unweighted = is_shared(problem) and not problem.weighted
+    return problem.segments and unweighted and not is_factored(problem)
+
+
 def is_factored(problem: type[CompiledProblem]) -> bool:
     """Return whether the steps of a problem have further factors."""
     return problem.factors is not CompiledProblem.factors

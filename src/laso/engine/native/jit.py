@@ -35,6 +35,7 @@ from laso.engine.problem import (
     NAMES,
     CompiledProblem,
     has_fingerprints,
+    has_segments,
     is_factored,
     is_foreign,
     is_grouped,
@@ -126,7 +127,7 @@ class Engine:
         space["NARROWED"] = is_narrowed(problem)
         space["KEPT"] = has_fingerprints(problem)
         space["SHARED"] = is_shared(problem) and not problem.weighted
-        space["SEGMENTS"] = bool(problem.segments) and space["SHARED"]
+        space["SEGMENTS"] = has_segments(problem)
         space["KEY_OF_GROUP"] = bool(problem.key_of_group)
         made: dict[Any, Any] = {}
         for name in NAMES:
