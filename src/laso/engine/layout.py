@@ -344,6 +344,7 @@ class DeltaColumn(IntEnum):
     DELTA_ROW = 0
     DELTA_LABEL = 1
     DELTA_NEXT = 2  # the next entry of the same row, -1: none
+    DELTA_KEY = 3  # the feature key of the row
 
 
 class Side(IntEnum):
@@ -401,6 +402,10 @@ class RunMeta(IntEnum):
     VISIT = 27  # a number drawn for the present visit of an example
     LISTED = 28  # the number of listed blocks
     AHEAD = 29  # the number of their features
+    HEAVIER = 30  # how many bits of heavy were set since the caps were chosen
+    CAPPED_UPDATES = 31  # GENERATION and TICKS of the table for which the caps are valid
+    CAPPED_TICKS = 32
+    CAPPED_AT = 33  # where its weights are in memory
 
 
 PARENT, GROUP, LABEL, GOOD, DEPTH, KEY, GOAL, ORDER, PATHS = NodeColumn
@@ -416,7 +421,7 @@ SUMMED_IN, SUMS_ROW = FactorColumn
 FINGERPRINT, WEIGHTS_OF = KeptColumn
 KEPT_SUMS = 1 << 10  # sums that are kept for each factor
 STACK_BLOCK, NEXT_SUB_BLOCK = StackColumn
-DELTA_ROW, DELTA_LABEL, DELTA_NEXT = DeltaColumn
+DELTA_ROW, DELTA_LABEL, DELTA_NEXT, DELTA_KEY = DeltaColumn
 SIBLINGS, CONTENDERS = Side
 FRONTIER, PATH, BLOCK_CODES = ScratchRow
 TOTAL_LOSS, TOTAL_MASS = LossColumn
@@ -451,6 +456,10 @@ TOTAL_LOSS, TOTAL_MASS = LossColumn
     VISIT,
     LISTED,
     AHEAD,
+    HEAVIER,
+    CAPPED_UPDATES,
+    CAPPED_TICKS,
+    CAPPED_AT,
 ) = RunMeta
 DROPOUT_SCALE = 1 << 31
 LAST_FEATURES, NO_FEATURES = -1, -2  # values of STACK_TOP when the stack is empty

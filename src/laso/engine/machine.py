@@ -27,7 +27,7 @@ from laso.engine.rows import (
     new_rows,
     sparse_rows,
 )
-from laso.engine.shared import no_sharing, with_segments, with_shared
+from laso.engine.shared import capped, no_sharing, note_capped, with_segments, with_shared
 from laso.engine.slots import placed
 from laso.errors import BadProblem, LasoError, SearchFailed, Unreachable
 
@@ -396,6 +396,7 @@ class Machine:
         wrong = 0
         while len(order):
             table = filtered(prepared(table, self.options), int(sizes(dataset, order).sum()))
+            run = capped(run, table)
             done, errors, status = self.learning_kernels(
                 "learn_many", dataset, order, table, run, self.options
             )
@@ -410,6 +411,7 @@ class Machine:
             elif status != at.DONE:
                 run.meta[at.PENDING] = -1  # so that it can go on with other examples
                 raise failure(status, f"example {int(order[0])}", self.problem, run)
+            note_capped(run, table)
         return table, run, wrong
 
     def decode(

@@ -16,6 +16,8 @@ from laso.engine.rows import is_sparse
 CONTENTS_PER_ITEM, MOST_CONTENTS = 4, (1 << 17) - 1
 BLOCKS_AHEAD, FEATURES_AHEAD = 256, 1024  # that are looked up together
 HEAVY_BITS = 1 << 16
+MOST_HEAVIER = HEAVY_BITS // 8
+CAPPED = slice(int(at.CAPPED_UPDATES), int(at.CAPPED_AT) + 1)
 ROWS_PER_HEAVY = 1 << 10  # about one row of so many may exceed the cap of most rows
 ROWS_DRAWN = 1 << 14  # to choose that cap
 ROWS_AT_ONCE = 1 << 13  # that fit into the processor's cache
@@ -69,6 +71,30 @@ def with_shared(
     return with_caps(run, table) if has_caps else run
 
 
+def capped(run: Run, table: WeightTable) -> Run:
+    """Return working space for learning, with upper bounds that are true of a table, or with none.
+
+    Updates keep them true, and make them worse, so that they are chosen anew at times.
+    """
+    if not len(run.expanded) or not len(table.bloom) or is_sparse(table):
+        run.caps[1] = -1.0
+        return run
+    known = run.caps[1] >= 0.0 and run.meta[CAPPED].tolist() == _state(table)
+    if known and run.meta[at.HEAVIER] < MOST_HEAVIER:
+        return run
+    run.meta[at.HEAVIER] = 0
+    return with_caps(run, table)
+
+
+def note_capped(run: Run, table: WeightTable) -> None:
+    """Note that the upper bounds are those of a table, as it is now."""
+    run.meta[CAPPED] = _state(table)
+
+
+def _state(table: WeightTable) -> list[int]:
+    return [*table.ints[[at.GENERATION, at.TICKS]].tolist(), table.v.ctypes.data]
+
+
 def with_caps(run: Run, table: WeightTable) -> Run:
     """Return working space with upper bounds on the weights of a table's rows."""
     rows = int(table.ints[at.ROWS])
@@ -79,7 +105,7 @@ def with_caps(run: Run, table: WeightTable) -> Run:
         for label in range(part.shape[1]):
             np.maximum(highest, part[:, label], out=highest)
     if not np.isfinite(most.max()):
-        return run
+        return run._replace(caps=np.full(2, -1.0))
     some = np.sort(most[1 :: 1 + rows // ROWS_DRAWN])
     caps = np.array([some[-1 - len(some) // ROWS_PER_HEAVY] if rows else 0.0, most.max()])
     keys = table.slots[(most > caps[0])[table.slots[:, at.SLOT_ROW]], at.SLOT_KEY]
