@@ -236,9 +236,11 @@ class Run(NamedTuple):
     kept_sums: Array  # like the weights (labels,): the sums of these rows
     contents: Array  # int64 (a power of two,): the contents of blocks whose own sums are known
     content_sums: Array  # like the weights, beside contents: these sums; a single row is not kept
-    step_names: Array  # int64 (rounds * width,): hashes of the features in no block, by round
+    step_names: Array  # int64 (rounds * width,): names of the features in no block, by round
     step_sums: Array  # like the weights, beside step_names: the sums of these features
     step_maxima: Array  # float64, beside step_names: the highest of these sums
+    kept_names: Array  # int64 (a power of two,): such names, of any round and input
+    kept_steps: Array  # like the weights, beside kept_names: their sums
     heavy: Array  # uint8: a bit for each key, or for several, with weights above the first cap
     caps: Array  # float64 (2,): upper bounds on weights, of most rows and of all; -1: unknown
     expanded: Array  # int64 (rounds, FIRST_EXPANDED + width): ExpandedColumn, then nodes

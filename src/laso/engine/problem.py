@@ -22,6 +22,7 @@ NAMES = (
     "content",
     "block_features",
     "features",
+    "features_of_state",
     "fingerprint",
     "allowed",
     "apply",
@@ -72,10 +73,11 @@ class CompiledProblem:
         Whether the key of a step is the same for all labels of its group. Then groups whose factors
         show that none of their steps can enter the queue are skipped in a beam by key too.
     segments : bool, default=False
-        Whether a problem with ``content`` promises this, so that decoding in a beam by key is
+        Whether a problem with ``content`` promises this, so that search in a beam by key is
         faster: the key of a state is the number of items that it covers, and the groups of a step
         are the numbers of items that it adds, from 1 on. All items are covered at a goal, and only
-        there. Block, choices and number of groups are the same for all states of a key.
+        there. Every step has a block. Block, choices and number of groups are the same for all
+        states of a key.
     """
 
     weighted = False
@@ -160,6 +162,14 @@ class CompiledProblem:
     def features(x: Any, state: Any, group: int, out: Any) -> int:
         """Write the other features (out.keys; out.values if weighted), and return their number."""
         raise NotImplementedError
+
+    @staticmethod
+    def features_of_state(x: Any) -> bool:
+        """Return whether ``features`` writes the same for all groups of a state; used by segments.
+
+        Their weights are summed once for a state then. By default they may differ.
+        """
+        return False
 
     @staticmethod
     def fingerprint(x: Any, state: Any, group: int) -> int:

@@ -8,13 +8,14 @@ import numpy as np
 
 from laso.engine import layout as at
 from laso.engine import option_kinds as kinds
-from laso.engine.layout import Array, Out, Run, WeightTable
+from laso.engine.layout import Out, Run, WeightTable
 from laso.engine.option_kinds import Options
 from laso.engine.problem import CompiledProblem, has_segments, is_shared
 from laso.engine.rows import is_sparse
 
 CONTENTS_PER_ITEM, MOST_CONTENTS = 4, (1 << 17) - 1
 BLOCKS_AHEAD, FEATURES_AHEAD = 256, 1024  # that are looked up together
+KEPT_STEPS = 1 << 12
 HEAVY_BITS = 1 << 16
 MOST_HEAVIER = HEAVY_BITS // 8
 CAPPED = slice(int(at.CAPPED_UPDATES), int(at.CAPPED_AT) + 1)
@@ -31,6 +32,8 @@ def no_sharing(labels: int, dtype: Any) -> dict[str, Any]:
         "step_names": np.zeros(0, np.int64),
         "step_sums": np.zeros((0, labels), dtype),
         "step_maxima": np.zeros(0),
+        "kept_names": np.zeros(1, np.int64),
+        "kept_steps": np.zeros((1, labels), dtype),
         "heavy": np.zeros(1, np.uint8),
         "caps": np.full(2, -1.0),
         "expanded": np.zeros((0, at.FIRST_EXPANDED), np.int64),
@@ -50,6 +53,8 @@ def with_segments(problem: type[CompiledProblem], options: Options, run: Run) ->
         step_names=np.zeros(rounds * width, np.int64),
         step_sums=np.zeros((rounds * width, labels), dtype),
         step_maxima=np.zeros(rounds * width),
+        kept_names=np.zeros(KEPT_STEPS, np.int64),
+        kept_steps=np.zeros((KEPT_STEPS, labels), dtype),
         expanded=np.zeros((rounds, at.FIRST_EXPANDED + width), np.int64),
         listed=np.zeros((BLOCKS_AHEAD, len(at.ListedColumn)), np.int64),
         ahead=Out(np.zeros(ahead, np.int64), np.zeros(ahead)),
@@ -57,9 +62,7 @@ def with_segments(problem: type[CompiledProblem], options: Options, run: Run) ->
     )
 
 
-def with_shared(
-    problem: type[CompiledProblem], run: Run, table: WeightTable, items: int
-) -> Run:
+def with_shared(problem: type[CompiledProblem], run: Run, table: WeightTable, items: int) -> Run:
     """Return working space for decoding so many items, with room for what a problem shares."""
     if not is_shared(problem) or problem.weighted:
         return run

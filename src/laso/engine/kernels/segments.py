@@ -23,7 +23,14 @@ from laso.engine.kernels.agenda import (
     step_to,
     write_groups,
 )
-from laso.engine.kernels.placeholders import SEGMENTS, allowed, content, is_good, loss
+from laso.engine.kernels.placeholders import (
+    SEGMENTS,
+    allowed,
+    content,
+    features_of_state,
+    is_good,
+    loss,
+)
 from laso.engine.kernels.promises import (
     block_features_in,
     checked_block,
@@ -108,9 +115,12 @@ def expand_later(x, y, table, run, options, node):
     if n >= n_rounds(run.agenda):
         note_fault(run.meta, BAD_KEY, IN_KEY, n, 0, n_rounds(run.agenda) - 1)
         return BAD_KEY
-    expanded[at, FIRST_EXPANDED + expanded[at, EXPANDED]] = node
-    expanded[at, EXPANDED] += 1
+    i = expanded[at, EXPANDED]
+    expanded[at, FIRST_EXPANDED + i] = node
+    expanded[at, EXPANDED] = i + 1
     expanded[at, LENGTHS] = write_groups(x, run, node)
+    if features_of_state(x):
+        sum_step(x, table, run, node, run.groups[0], at * options.width + i)
     if run.ints[node, GOOD] > 0:
         count_good_steps(x, y, run, node)
     if run.meta[ROUND_AT] < run.meta[ROUND_END]:
@@ -253,9 +263,10 @@ def offer_segments(x, y, table, run, options, before, at):
     threshold = entry_threshold(agenda, reals, width, at)
     least = math.inf  # that the sum of the block must exceed
     for i in range(n_nodes):
-        node = nodes[FIRST_EXPANDED + i]
-        top = sum_step(x, table, run, node, group, before * width + i)
-        least = min(least, least_sum(threshold, reals[node, G], top, scale))
+        node, spare = nodes[FIRST_EXPANDED + i], before * width + i
+        if not features_of_state(x):
+            sum_step(x, table, run, node, group, spare)
+        least = min(least, least_sum(threshold, reals[node, G], run.step_maxima[spare], scale))
     state = run.states[nodes[FIRST_EXPANDED]]
     number = checked_block(x, state, group, run)
     if number < 0 or not sum_segment(x, table, run, number, state, group, least):
@@ -283,27 +294,30 @@ def least_sum(threshold, g, top, scale):
 
 
 def sum_step(x, table, run, node, group, spare):
-    """Sum the features of a step that are in no block, if they are new; return the highest sum."""
+    """Sum the features of a step that are in no block, or take sums that are kept."""
     n = checked_features(x, run.states[node], group, run)
     name = mix(run.meta[WEIGHTS], n)
     for f in range(n):
         name = mix(name, run.out.keys[f])
-    if run.step_names[spare] != name:
-        run.step_names[spare] = name
-        sums = run.step_sums[spare]
-        fill(sums, 0.0)
-        add_rows(table, run, n, sums)
-        run.step_maxima[spare] = highest(sums, checked_labels(x, run))
-    return run.step_maxima[spare]
+    if run.step_names[spare] == name:
+        return
+    run.step_names[spare] = name
+    place, sums = name & (run.kept_names.shape[0] - 1), run.step_sums[spare]
+    kept = run.kept_steps[place]
+    if run.kept_names[place] != name:
+        run.kept_names[place] = name
+        fill(kept, 0.0)
+        add_rows(table, run, n, kept)
+    for label in range(sums.shape[0]):
+        sums[label] = kept[label]
+    run.step_maxima[spare] = highest(sums, checked_labels(x, run))
 
 
 def sum_segment(x, table, run, number, state, group, least):
     """Sum the block of a segment, if the sum of a listed label may reach ``least``; else False."""
     sums, own = run.block_sums[number], run.sums
     add_sub_blocks(x, run, number)
-    n = shorten_keys(
-        run.out.keys, checked_block_features(x, number, run), table.ints[BITS]
-    )
+    n = shorten_keys(run.out.keys, checked_block_features(x, number, run), table.ints[BITS])
     if run.caps[1] >= 0.0:
         most = highest_listed(x, run, number, state, group)
         most += 1e-6 * abs(most)

@@ -217,6 +217,7 @@ def signatures() -> dict[str, Any]:
         "content": (x, i),
         "block_features": (x, i, out),
         "features": (x, state, group, out),
+        "features_of_state": (x,),
         "fingerprint": (x, state, group),
         "allowed": step,
         "apply": (*step, state),
