@@ -228,7 +228,7 @@ def requested_rows(table, out, n, rows):
     ``request_rows`` has prefetched what is read here, as this does for ``add_known_rows``.
     """
     slots, v, keys, values = table.slots, table.v, out.keys, out.values
-    known, sparse = 0, is_sparse(table)
+    known, sparse, last = 0, is_sparse(table), table.v[:, table.v.shape[1] - 1]
     copies, copied = table.copies, table.copies.shape[0]
     for f in range(n):
         rows[known] = find(slots, keys[f])
@@ -238,6 +238,7 @@ def requested_rows(table, out, n, rows):
             prefetch(table.heads, max(rows[known], 0))
         else:
             prefetch(v, max(rows[known], 0))
+            prefetch(last, max(rows[known], 0))  # most rows begin and end in two lines of the cache
         if WEIGHTED:
             values[known] = values[f]
         known += rows[known] >= 0
