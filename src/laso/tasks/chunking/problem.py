@@ -325,8 +325,8 @@ def make_spec(programs: Programs, *, limits: Sequence[int], sums: tuple[int, int
     _append_choices(spec, limits)
     spec[SHIFT] = (2 * limit - 1).bit_length()
     spec[SUMS], spec[WIDTH] = sums
-    steps = [what for _, atoms in programs.get(STEP, ()) for what, _, _ in atoms]
-    spec[BY_STATE] = int({FIRST, LABEL}.issuperset(steps))
+    steps = [np.reshape(atoms, (-1, 3))[:, 0] for _, atoms in programs.get(STEP, ())]
+    spec[BY_STATE] = int({FIRST, LABEL}.issuperset(np.concatenate(steps).tolist() if steps else ()))
     for words in (1, 2, 3):
         used = [kind + 1 for kind in (ANY, PAIR, TRIPLE)[:words] if programs.get(kind)]
         spec[TAIL + words - 1] = max(used, default=0)
