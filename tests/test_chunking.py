@@ -11,14 +11,14 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from laso import beam, greedy, perceptron, worst
+from laso import beam, delayed, early, greedy, perceptron, restart, worst
 from laso.data.table import Columns
 from laso.engine import layout as at
-from laso.engine.layout import Dataset
-from laso.engine.machine import Machine, all_of, new_table
+from laso.engine.layout import Dataset, Out
+from laso.engine.machine import Machine, all_of, as_names, averaged, new_table
 from laso.engine.options import options_for, own_key
 from laso.engine.reference import Reference, State, input_of, output_of
-from laso.engine.shared import with_caps
+from laso.engine.shared import capped, with_caps
 from laso.errors import BadTemplate
 from laso.features.templates import parse_templates
 from laso.problem import Node
@@ -385,17 +385,31 @@ def random_weights(problem: Reference, corpus: Dataset, seed: int) -> dict[Any, 
 WORDS = ["the", "a", "of", "dog", "cats", "ran", "runs", "quickly"]
 
 
+PLAIN = "laso.engine.machine.with_segments"
+
+
+def drawn_corpus(random: Any) -> Dataset:
+    """Sentences of some words, with all features."""
+    lengths = random.integers(1, 12, size=60)
+    sentences = [
+        [(WORDS[i], "xyz"[i % 3]) for i in random.integers(len(WORDS), size=n)] for n in lengths
+    ]
+    outputs: list[Segmentation] = []
+    for n in lengths:
+        chunks: Segmentation = []
+        while (left := n - sum(length for length, _ in chunks)) > 0:
+            length = int(random.integers(1, min(3, left) + 1))
+            chunks.append((length, int(random.integers(0, 4 - length))))
+        outputs.append(chunks)
+    return corpus_of(list(rich_features(("w", "pos"))), sentences, outputs)
+
+
 @pytest.mark.parametrize("width", [1, 5])
 @pytest.mark.parametrize("kind", ["many", "whole", "few"])
 def test_rounds_filled_when_they_open_have_the_nodes_of_the_plain_search(kind, width, monkeypatch):
     """The faster search of segments takes shared sums and bounds; both searches answer the same."""
     random = np.random.default_rng(width)
-    lengths = random.integers(1, 12, size=60)
-    sentences = [
-        [(WORDS[i], "xyz"[i % 3]) for i in random.integers(len(WORDS), size=n)] for n in lengths
-    ]
-    outputs: list[Segmentation] = [[(1, int(i) % 3) for i in range(n)] for n in lengths]
-    corpus = corpus_of(list(rich_features(("w", "pos"))), sentences, outputs)
+    corpus = drawn_corpus(random)
     options = options_for(Chunking, beam(width, key=own_key), perceptron(weighting=worst))
     engine, order = Machine(Chunking, options), all_of(corpus)
     table = new_table(3, dtype=np.float32)
@@ -408,9 +422,76 @@ def test_rounds_filled_when_they_open_have_the_nodes_of_the_plain_search(kind, w
         table.v[:rows] = random.integers(-1, 2, size=(rows, 3))
     known = engine.decode(corpus, order, table)
     assert with_caps(engine.new_run(corpus, order, table), table).caps[1] >= 0
-    monkeypatch.setattr("laso.engine.machine.with_shared", lambda _, __, run, *___: run)
+    monkeypatch.setattr(PLAIN, lambda _, __, run: run)
     for mine, plain in zip(known, engine.decode(corpus, order, table), strict=True):
         assert np.array_equal(mine, plain)
+
+
+@pytest.mark.parametrize("often", [False, True], ids=["once", "often"])
+@pytest.mark.parametrize(
+    ("width", "strategy"), [(1, restart), (2, restart), (5, restart), (5, early), (2, delayed)]
+)
+def test_learning_that_fills_rounds_when_they_open_makes_the_same_updates(
+    width, strategy, often, monkeypatch
+):
+    """Whole weights are the same to the last digit, with bounds that are chosen once or often."""
+    corpus = drawn_corpus(np.random.default_rng(width))
+    if often:
+        monkeypatch.setattr("laso.engine.shared.MOST_HEAVIER", 1)
+    rule = perceptron(weighting=worst, margin=7.0)
+    engine = Machine(Chunking, options_for(Chunking, beam(width, key=own_key), rule, strategy))
+
+    def learnt(part: int) -> tuple[Any, Any]:
+        order, table = all_of(corpus), new_table(3, margin=7.0, dtype=np.float32)
+        run = engine.new_run(corpus, order, table)
+        for _ in range(3):
+            for first in range(0, len(order), part):
+                table, run, _ = engine.learn(corpus, order[first : first + part], table, run)
+        return table, run
+
+    table, run = learnt(20)
+    assert table.ints[at.GENERATION] > 20
+    assert_bounded(run, table)
+    monkeypatch.setattr(PLAIN, lambda _, __, run: run)
+    plain, _ = learnt(60)
+    assert as_names(table) == as_names(plain)
+    assert as_names(averaged(table)) == as_names(averaged(plain))
+
+
+def assert_bounded(run: Any, table: Any) -> None:
+    """No weight exceeds the upper bound of its key."""
+    assert run.caps[1] > run.caps[0] >= 0
+    used = table.slots[table.slots[:, at.SLOT_ROW] != 0]
+    bits = (used[:, at.SLOT_KEY] >> 20) & (8 * len(run.heavy) - 1)
+    heavy = (run.heavy[bits >> 3] >> (bits & 7)) & 1
+    assert np.all(table.v[used[:, at.SLOT_ROW] - 1].max(axis=1) <= run.caps[heavy])
+
+
+def test_bounds_are_chosen_anew_for_other_weights():
+    corpus = drawn_corpus(np.random.default_rng(0))
+    options = options_for(Chunking, beam(2, key=own_key), perceptron(weighting=worst, margin=7.0))
+    engine, order = Machine(Chunking, options), all_of(corpus)
+    table = new_table(3, margin=7.0, dtype=np.float32)
+    table, run, _ = engine.learn(corpus, order, table, engine.new_run(corpus, order, table))
+    other = table._replace(v=table.v * 100, u=table.u.copy(), mark=table.mark.copy())
+    assert capped(run, table) is run
+    assert_bounded(capped(run, other), other)
+    other, run, _ = engine.learn(corpus, order, other, run)
+    assert_bounded(run, other)
+
+
+@pytest.mark.parametrize(
+    ("template", "by_state"),
+    [("label[-1]|w[first+1]", True), ("label[-1]|length", False), ("label[-1]|w[last]", False)],
+)
+def test_features_that_do_not_depend_on_the_length_are_known_as_such(template, by_state):
+    corpus = corpus_of([template, "label[-1]", "w[each]"], SENTENCES)
+    x = input_of(corpus, 0)
+    assert bool(Chunking.features_of_state(x)) == by_state
+    written = [Out(np.zeros(4, np.int64), np.zeros(4)) for _ in range(2)]
+    for length, out in enumerate(written, start=1):
+        Chunking.features(x, np.array([0, 1], np.int32), length, out)
+    assert np.array_equal(written[0].keys, written[1].keys) == by_state
 
 
 def table_of(weights: dict[Any, float]) -> Any:

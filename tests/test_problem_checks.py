@@ -472,9 +472,33 @@ class KeysByDepth(Segmenting):
         return 1
 
 
+class OneSum(Segmenting):
+    @staticmethod
+    def features(x, state, group, out):
+        out.keys[0] = group
+        return 1
+
+    @staticmethod
+    def features_of_state(x):
+        return True
+
+
+class WithoutBlocks(Segmenting):
+    segments = True
+
+    @staticmethod
+    def block(x, state, group):
+        return -1
+
+
 @pytest.mark.parametrize(
     ("problem", "reason"),
-    [(OneContent, "for one with other features"), (KeysByDepth, "segments: the key of a step")],
+    [
+        (OneContent, "for one with other features"),
+        (KeysByDepth, "segments: the key of a step"),
+        (OneSum, "other features for another group"),
+        (WithoutBlocks, "with segments every step must have one"),
+    ],
 )
 def test_promises_about_contents_and_segments(problem, reason):
     corpus = corpus_of([[[1], [2], [3]]], [[0, 0, 0]], [0])

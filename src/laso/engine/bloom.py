@@ -23,7 +23,9 @@ def with_filter(table: WeightTable) -> WeightTable:
     slots = table.slots
     bits = BITS_PER_SLOT * max(len(slots), 2)
     flags = np.zeros(bits, bool)
-    flags[slots[slots[:, at.SLOT_ROW] != 0, at.SLOT_KEY] & (bits - 1)] = True
+    flags[slots[:, at.SLOT_KEY] & (bits - 1)] = (
+        True  # empty slots have the key 0, which does no harm
+    )
     return table._replace(bloom=np.packbits(flags, bitorder="little"))
 
 

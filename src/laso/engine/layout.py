@@ -236,11 +236,17 @@ class Run(NamedTuple):
     kept_sums: Array  # like the weights (labels,): the sums of these rows
     contents: Array  # int64 (a power of two,): the contents of blocks whose own sums are known
     content_sums: Array  # like the weights, beside contents: these sums; a single row is not kept
-    step_names: Array  # int64 (rounds * width,): hashes of the features in no block, by round
+    step_names: Array  # int64 (rounds * width,): names of the features in no block, by round
     step_sums: Array  # like the weights, beside step_names: the sums of these features
     step_maxima: Array  # float64, beside step_names: the highest of these sums
+    kept_names: Array  # int64 (a power of two,): such names, of any round and input
+    kept_steps: Array  # like the weights, beside kept_names: their sums
     heavy: Array  # uint8: a bit for each key, or for several, with weights above the first cap
     caps: Array  # float64 (2,): upper bounds on weights, of most rows and of all; -1: unknown
+    expanded: Array  # int64 (rounds, FIRST_EXPANDED + width): ExpandedColumn, then nodes
+    listed: Array  # int64 (some, ListedColumn): blocks whose features are looked up together
+    ahead: Out  # like out, with room for the features of several blocks
+    ahead_rows: Array  # int64, beside ahead: the weight rows of these features
     sums: Array  # like the weights (labels,): the scores of a group
     block_sums: Array  # like the weights (blocks + factors + 1 + kept factor sums, labels)
     block_maxima: Array  # float64, beside block_sums: the highest sum of a label; then of kept_sums
@@ -290,6 +296,22 @@ class AgendaColumn(IntEnum):
     BEST_GOOD = 3  # the same, in a search over good nodes
 
 
+class ExpandedColumn(IntEnum):
+    """The head of a list of expanded nodes of a round, whose steps later rounds take."""
+
+    EXPANDED = 0  # the number of nodes
+    LENGTHS = 1  # the number of groups of each of them
+
+
+class ListedColumn(IntEnum):
+    """A block whose features are looked up together with those of others."""
+
+    LISTED_BLOCK = 0
+    LISTED_PLACE = 1  # of its own sums in content_sums
+    LISTED_FIRST = 2  # its first feature in ahead; -1: its own sums are known
+    LISTED_ROWS = 3  # the number of its features that have a row
+
+
 class ExtraList(IntEnum):
     """The lists of the agenda after the rounds, counted from the first of them."""
 
@@ -324,6 +346,7 @@ class DeltaColumn(IntEnum):
     DELTA_ROW = 0
     DELTA_LABEL = 1
     DELTA_NEXT = 2  # the next entry of the same row, -1: none
+    DELTA_KEY = 3  # the feature key of the row
 
 
 class Side(IntEnum):
@@ -379,19 +402,28 @@ class RunMeta(IntEnum):
     DROPOUT = 25  # the share of the features of blocks to leave out, of DROPOUT_SCALE; 0: none
     DROPOUT_SEED = 26
     VISIT = 27  # a number drawn for the present visit of an example
+    LISTED = 28  # the number of listed blocks
+    AHEAD = 29  # the number of their features
+    HEAVIER = 30  # how many bits of heavy were set since the caps were chosen
+    CAPPED_UPDATES = 31  # GENERATION and TICKS of the table for which the caps are valid
+    CAPPED_TICKS = 32
+    CAPPED_AT = 33  # where its weights are in memory
 
 
 PARENT, GROUP, LABEL, GOOD, DEPTH, KEY, GOAL, ORDER, PATHS = NodeColumn
 G, SCORE, LOSS, MASS = NodeReal
 HELD, OFFERED, BEST, BEST_GOOD = AgendaColumn
 FIRST = len(AgendaColumn)
+EXPANDED, LENGTHS = ExpandedColumn
+FIRST_EXPANDED = len(ExpandedColumn)
+LISTED_BLOCK, LISTED_PLACE, LISTED_FIRST, LISTED_ROWS = ListedColumn
 OPEN_ROUND, WAITING_GOALS = ExtraList
 EXTRA_LISTS = len(ExtraList)
 SUMMED_IN, SUMS_ROW = FactorColumn
 FINGERPRINT, WEIGHTS_OF = KeptColumn
 KEPT_SUMS = 1 << 10  # sums that are kept for each factor
 STACK_BLOCK, NEXT_SUB_BLOCK = StackColumn
-DELTA_ROW, DELTA_LABEL, DELTA_NEXT = DeltaColumn
+DELTA_ROW, DELTA_LABEL, DELTA_NEXT, DELTA_KEY = DeltaColumn
 SIBLINGS, CONTENDERS = Side
 FRONTIER, PATH, BLOCK_CODES = ScratchRow
 TOTAL_LOSS, TOTAL_MASS = LossColumn
@@ -424,6 +456,12 @@ TOTAL_LOSS, TOTAL_MASS = LossColumn
     DROPOUT,
     DROPOUT_SEED,
     VISIT,
+    LISTED,
+    AHEAD,
+    HEAVIER,
+    CAPPED_UPDATES,
+    CAPPED_TICKS,
+    CAPPED_AT,
 ) = RunMeta
 DROPOUT_SCALE = 1 << 31
 LAST_FEATURES, NO_FEATURES = -1, -2  # values of STACK_TOP when the stack is empty

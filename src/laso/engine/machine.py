@@ -27,7 +27,7 @@ from laso.engine.rows import (
     new_rows,
     sparse_rows,
 )
-from laso.engine.shared import no_sharing, with_shared
+from laso.engine.shared import capped, no_sharing, note_capped, with_segments, with_shared
 from laso.engine.slots import placed
 from laso.errors import BadProblem, LasoError, SearchFailed, Unreachable
 
@@ -385,7 +385,8 @@ class Machine:
         most = self.largest(dataset, order)
         longest = order[np.argmax(sizes(dataset, order))] if len(order) else 0
         width = self.options.width
-        return new_run(most, table, self.problem, width=width, what=f"input {longest}")
+        run = new_run(most, table, self.problem, width=width, what=f"input {longest}")
+        return with_segments(self.problem, self.options, run)
 
     def learn(
         self, dataset: Dataset, order: Array, table: WeightTable, run: Run
@@ -395,6 +396,7 @@ class Machine:
         wrong = 0
         while len(order):
             table = filtered(prepared(table, self.options), int(sizes(dataset, order).sum()))
+            run = capped(run, table)
             done, errors, status = self.learning_kernels(
                 "learn_many", dataset, order, table, run, self.options
             )
@@ -409,6 +411,7 @@ class Machine:
             elif status != at.DONE:
                 run.meta[at.PENDING] = -1  # so that it can go on with other examples
                 raise failure(status, f"example {int(order[0])}", self.problem, run)
+            note_capped(run, table)
         return table, run, wrong
 
     def decode(
@@ -428,7 +431,7 @@ class Machine:
     ) -> tuple[Array, Array, Array]:
         run, items = self.new_run(dataset, order, table), int(sizes(dataset, order).sum())
         table = for_decoding(table, items)
-        run = with_shared(self.problem, self.options, run, table, items)
+        run = with_shared(self.problem, run, table, items)
         steps = np.zeros((items + 16, len(at.StepColumn)), np.int32)
         ends, scores = np.zeros(len(order), np.int64), np.zeros(len(order))
         first = 0

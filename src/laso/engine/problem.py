@@ -22,6 +22,7 @@ NAMES = (
     "content",
     "block_features",
     "features",
+    "features_of_state",
     "fingerprint",
     "allowed",
     "apply",
@@ -72,10 +73,11 @@ class CompiledProblem:
         Whether the key of a step is the same for all labels of its group. Then groups whose factors
         show that none of their steps can enter the queue are skipped in a beam by key too.
     segments : bool, default=False
-        Whether a problem with ``content`` promises this, so that decoding in a beam by key is
+        Whether a problem with ``content`` promises this, so that search in a beam by key is
         faster: the key of a state is the number of items that it covers, and the groups of a step
         are the numbers of items that it adds, from 1 on. All items are covered at a goal, and only
-        there. Block, choices and number of groups are the same for all states of a key.
+        there. Every step has a block. Block, choices and number of groups are the same for all
+        states of a key.
     """
 
     weighted = False
@@ -162,6 +164,14 @@ class CompiledProblem:
         raise NotImplementedError
 
     @staticmethod
+    def features_of_state(x: Any) -> bool:
+        """Return whether ``features`` writes the same for all groups of a state; used by segments.
+
+        Their weights are summed once for a state then. By default they may differ.
+        """
+        return False
+
+    @staticmethod
     def fingerprint(x: Any, state: Any, group: int) -> int:
         """Return a number for what ``features`` writes for a factor; -1, by default: none.
 
@@ -230,6 +240,12 @@ def is_narrowed(problem: type[CompiledProblem]) -> bool:
 def is_shared(problem: type[CompiledProblem]) -> bool:
     """Return whether blocks of a problem may have the same features in many inputs."""
     return problem.content is not CompiledProblem.content
+
+
+def has_segments(problem: type[CompiledProblem]) -> bool:
+    """Return whether the rounds of a beam by key may be filled when they open."""
+    unweighted = is_shared(problem) and not problem.weighted
+    return problem.segments and unweighted and not is_factored(problem)
 
 
 def is_factored(problem: type[CompiledProblem]) -> bool:

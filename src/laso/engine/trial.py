@@ -109,8 +109,11 @@ class Trial:
     def successors(self, here: Place) -> Iterator[Place]:
         """Yield the results of some steps from a state; those of y-good steps are among them."""
         groups = self._groups(here.state)
-        for group in self.random.permutation(groups)[:OPERATORS].tolist():
+        own = [
             self._score(here.state, group)
+            for group in self.random.permutation(groups)[:OPERATORS].tolist()
+        ]
+        self._check_own_features(own)
         found = 0
         for n, (group, label) in enumerate(self._operators(groups)):
             enough = n >= OPERATORS and found > 0
@@ -178,29 +181,44 @@ class Trial:
             promise = "the key must rise with every step and stay within STEPS"
             self._within("key", key, here.key + 1, most, promise)
 
-    def _score(self, state: Array, group: int) -> None:
-        """Call what scoring the steps of a group calls."""
-        self._features_of(state, group)
+    def _check_own_features(self, found: list[list[Any]]) -> None:
+        """Check what ``features_of_state`` says of the features of several groups of a state."""
+        if self._truth("features_of_state", self.x) and any(one != found[0] for one in found):
+            raise self._broken(
+                "features_of_state",
+                f"{self.problem.__name__}.features writes other features for another group",
+                "Let features_of_state return False, or let features depend on x and state alone.",
+            )
+
+    def _score(self, state: Array, group: int) -> list[Any]:
+        """Call what scoring the steps of a group calls; return the features in no block."""
+        own = self._features_of(state, group)
         for i in count():
             pair = self._call("factors", self.x, state, group, i)
             if not isinstance(pair, tuple) or len(pair) != 2:
                 raise self._wrong_type("factors", pair, "two integers")
             other, label = (self._as_integer("factors", one) for one in pair)
             if other < 0:
-                return
+                break
             promise = "a factor's group must be below FACTORS, and its label must exist"
             most = int(self.limits[at.FACTORS]) - 1
             self._within("factors", other, -1, most, promise)
             self._within("factors", label, at.SAME_LABEL, self.n_labels - 1, promise)
             self._check_end("factors", i, CHAIN)
             self._features_of(state, other)
+        return own
 
-    def _features_of(self, state: Array, group: int) -> None:
+    def _features_of(self, state: Array, group: int) -> list[Any]:
         promise = "a block must be below BLOCKS"
-        block = self._integer("block", self.x, state, group)
-        self._within("block", block, -1, int(self.limits[at.BLOCKS]) - 1, promise)
+        if self.problem.segments:
+            promise += ", and with segments every step must have one"
+        block, least = (
+            self._integer("block", self.x, state, group),
+            0 if self.problem.segments else -1,
+        )
+        self._within("block", block, least, int(self.limits[at.BLOCKS]) - 1, promise)
         self._block(block)
-        self._features("features", self.x, state, group)
+        return self._features("features", self.x, state, group)
 
     def _block(self, root: int) -> None:
         """Check a block and its sub-blocks, each once for an input."""

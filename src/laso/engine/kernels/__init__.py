@@ -7,7 +7,7 @@ scoring.py       cached blocks, factors
 agenda.py        nodes and the agenda, expansion
 updates.py       Delta, and the updates
 figures.py       Figure 1 and Figure 2
-segments.py      Figure 1 where steps are segments, faster
+segments.py      expansion where steps are segments, when rounds open
 entry.py         many inputs in one call
 
 Nothing here is called as it stands. Compilation joins all modules in one namespace, puts the
@@ -47,6 +47,8 @@ INLINED = frozenset(
         "add_rows",
         "add_sparse_rows",
         "cap_of",
+        "add_sub_blocks",
+        "block_features_in",
         "checked_block",
         "checked_block_features",
         "checked_choice",
@@ -56,6 +58,7 @@ INLINED = frozenset(
         "checked_labels",
         "checked_round",
         "checked_sub_block",
+        "child_of",
         "clear_marks",
         "count_good",
         "drop_features",
@@ -78,6 +81,10 @@ INLINED = frozenset(
         "keep_known",
         "keep_rows",
         "keep_sums",
+        "leads_to",
+        "list_below",
+        "list_block",
+        "longest",
         "kept_place",
         "least_sum",
         "listed_label",
@@ -91,6 +98,8 @@ INLINED = frozenset(
         "place_among",
         "place_for",
         "remove_front",
+        "request_rows",
+        "requested_rows",
         "room_for",
         "row_of",
         "score_factors",
@@ -101,6 +110,7 @@ INLINED = frozenset(
         "size",
         "slot_of",
         "step_to",
+        "sum_listed",
         "sum_segment",
         "sum_step",
         "weight_at",

@@ -31,6 +31,7 @@ from laso.engine.layout import (
     BAD_KEY,
     DEPTH,
     DEQUEUED,
+    EXPANDED,
     EXPANSION,
     EXTRA_LISTS,
     FAULT,
@@ -123,6 +124,8 @@ def make_queue(run):
     """Empty the agenda."""
     for at in range(run.agenda.shape[0]):
         run.agenda[at, HELD] = run.agenda[at, OFFERED] = 0
+    for at in range(run.expanded.shape[0]):
+        run.expanded[at, EXPANDED] = 0
     run.meta[ROUND_AT] = run.meta[ROUND_END] = run.meta[WAITING] = 0
     run.meta[QUEUED] = run.meta[GOODS] = 0
     run.meta[LOW] = n_rounds(run.agenda)
@@ -197,6 +200,16 @@ def enqueue(run, options, node):
         insert(agenda, meta, at, place, node)
     if ints[node, GOOD] and (place >= 0 or not ranked):
         count_good(agenda, meta, at, ranked, 1)
+
+
+def child_of(run, options, at):
+    """Return a node for list ``at``, which loses its worst one if it is full; -1: no room."""
+    ints, agenda, meta, ranked = run.ints, run.agenda, run.meta, options.kind == RANKED
+    lost = drop_last(agenda, meta, at, options.width)
+    if ranked and lost >= 0 and ints[lost, GOOD]:
+        count_good(agenda, meta, at, ranked, -1)
+    # Nothing refers to a lost node that has no state yet.
+    return new_node(run) if lost < 0 or ints[lost, GOAL] >= 0 else lost
 
 
 def open_round(x, run, options):
@@ -347,13 +360,9 @@ def expand(x, y, table, run, options, node):
                 count_good(agenda, meta, at, ranked, 1)
             if place < 0:
                 continue
-            child = drop_last(agenda, meta, at, width)
-            if ranked and child >= 0 and ints[child, GOOD]:
-                count_good(agenda, meta, at, ranked, -1)
-            if child < 0 or ints[child, GOAL] >= 0:  # else nothing refers to the dropped node
-                child = new_node(run)
-                if child < 0:
-                    return MORE_NODES
+            child = child_of(run, options, at)
+            if child < 0:
+                return MORE_NODES
             step_to(ints, child, node, group, label)
             ints[child, GOOD] = good
             ints[child, KEY] = ints[child, DEPTH] if ranked else at

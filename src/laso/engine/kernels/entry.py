@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from laso.engine.hashing import mix
 from laso.engine.kernels.figures import forget_example, learn_full, learn_one, search_one
-from laso.engine.kernels.placeholders import FULL, SEGMENTS, limits
-from laso.engine.kernels.segments import search_segments
+from laso.engine.kernels.placeholders import FULL, limits
 from laso.engine.layout import (
     DEPTH,
     DEQUEUED,
@@ -102,10 +101,7 @@ def decode_many(dataset, order, table, run, options, steps, results):
         x = input_of(dataset, order[n])
         run.meta[NODES] = run.meta[DEQUEUED] = 0
         run.meta[ORACLE] = NO_GOLD
-        if SEGMENTS and run.step_names.shape[0] > 0:
-            goal = search_segments(x, table, run, options)
-        else:
-            goal = search_one(x, y, table, run, options)
+        goal = search_one(x, y, table, run, options)
         if goal < 0:
             return n, -goal
         depth = run.ints[goal, DEPTH]

@@ -8,7 +8,6 @@ import math
 
 from laso.engine.kernels.agenda import (
     enqueue,
-    expand,
     make_queue,
     make_state,
     n_rounds,
@@ -22,6 +21,7 @@ from laso.engine.kernels.agenda import (
 from laso.engine.kernels.placeholders import allowed, is_good, key, loss
 from laso.engine.kernels.promises import checked_labels, note_fault
 from laso.engine.kernels.scoring import step_score
+from laso.engine.kernels.segments import expand_node, max_successors
 from laso.engine.kernels.updates import begin_delta, clear_marks, take_step, update
 from laso.engine.layout import (
     BAD_KEY,
@@ -86,7 +86,7 @@ def search_one(x, y, table, run, options):
             run.agenda[at, best] = node
         if run.ints[node, GOAL]:
             return node
-        status = expand(x, y, table, run, options, node)
+        status = expand_node(x, y, table, run, options, node)
         if status != DONE:
             return -status
     return -FAILED
@@ -133,9 +133,9 @@ def learn_one(x, y, table, run, options):
                 if options.strategy == DELAYED and run.meta[ERRORS] > 0:
                     take_step(table, run, options)
                 return DONE
-            if run.meta[NODES] + max_successors(x, run, node) > run.ints.shape[0]:
+            if run.meta[NODES] + max_successors(x, run, options, node) > run.ints.shape[0]:
                 return MORE_NODES
-            status = expand(x, y, table, run, options, node)
+            status = expand_node(x, y, table, run, options, node)
             if status != DONE:
                 return status
             run.meta[PENDING] = -1
@@ -150,11 +150,6 @@ def forget_example(table, run):
     clear_marks(table.mark, run)
     begin_delta(run)
     run.meta[PENDING] = -1
-
-
-def max_successors(x, run, node):
-    """Return an upper bound on the number of successors of a node."""
-    return write_groups(x, run, node) * checked_labels(x, run)
 
 
 def learn_full(x, y, table, run, options):

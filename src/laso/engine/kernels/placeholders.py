@@ -10,5 +10,5 @@ from __future__ import annotations
 
 WEIGHTED = FULL = FACTORED = GROUPED = NARROWED = KEPT = SHARED = SEGMENTS = KEY_OF_GROUP = False
 limits = initial = groups = labels = factors = n_choices = choice = None
-block = sub_block = content = block_features = features = fingerprint = None
+block = sub_block = content = block_features = features = features_of_state = fingerprint = None
 allowed = apply = is_goal = is_good = loss = key = signature = None

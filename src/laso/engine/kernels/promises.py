@@ -97,10 +97,15 @@ def checked_features(x, state, group, run):
 
 def checked_block_features(x, number, run):
     """Write the features of a block, and return their number; learning may leave out some."""
-    n = block_features(x, number, run.out)
+    return block_features_in(x, number, run, run.out)
+
+
+def block_features_in(x, number, run, out):
+    """Do what ``checked_block_features`` does, in another buffer."""
+    n = block_features(x, number, out)
     n = checked_count(run.meta, n, run.rows.shape[0] - SLACK, IN_BLOCK_FEATURES)
     if run.meta[DROPOUT] > 0:
-        n = drop_features(run.out, n, mix(run.meta[VISIT], number), run.meta[DROPOUT])
+        n = drop_features(out, n, mix(run.meta[VISIT], number), run.meta[DROPOUT])
     return n
 
 

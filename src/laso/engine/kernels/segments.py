@@ -1,9 +1,9 @@
-"""Figure 1 where each step is a segment of the items: rounds are filled when they open.
+"""Expansion where each step is a segment of the items: rounds are filled when they open.
 
-``search_one`` offers the steps of a node to all later rounds at once, most of them in vain. Here a
-round that opens takes the steps that lead to it, the shortest first. Their scores set a threshold,
-below which most longer segments are: an upper bound on the weights of their features shows that
-before they are looked up. The nodes of each round, and their order, are those of ``search_one``.
+``expand`` offers the steps of a node to all later rounds at once, most of them in vain. Here the
+round that opens next takes the steps that lead to it, the shortest first. Their scores set a
+threshold, below which most longer segments are: an upper bound on the weights of their features
+shows that before they are looked up. The nodes of each round, and their order, are the same.
 """
 
 # mypy: ignore-errors
@@ -14,18 +14,25 @@ import math
 
 from laso.engine.hashing import mix
 from laso.engine.kernels.agenda import (
-    drop_last,
+    child_of,
+    count_good,
     entry_threshold,
+    expand,
     insert,
-    make_state,
     n_rounds,
-    new_node,
-    start,
     step_to,
     write_groups,
 )
-from laso.engine.kernels.placeholders import allowed
+from laso.engine.kernels.placeholders import (
+    SEGMENTS,
+    allowed,
+    content,
+    features_of_state,
+    is_good,
+    loss,
+)
 from laso.engine.kernels.promises import (
+    block_features_in,
     checked_block,
     checked_block_features,
     checked_choices,
@@ -35,78 +42,244 @@ from laso.engine.kernels.promises import (
     listed_label,
     note_fault,
 )
-from laso.engine.kernels.scoring import add_own, highest, sum_block
-from laso.engine.kernels.weights import add_rows, fill, keep_known, shorten_keys
+from laso.engine.kernels.scoring import highest
+from laso.engine.kernels.weights import (
+    add_known_rows,
+    add_rows,
+    fill,
+    keep_known,
+    request_rows,
+    requested_rows,
+    shorten_keys,
+)
 from laso.engine.layout import (
+    AHEAD,
     BAD_KEY,
     BITS,
     DONE,
-    FAILED,
+    EXPANDED,
     FAULT,
     FIRST,
+    FIRST_EXPANDED,
     GOOD,
     HELD,
     IN_KEY,
     KEY,
+    LENGTHS,
+    LISTED,
+    LISTED_BLOCK,
+    LISTED_FIRST,
+    LISTED_PLACE,
+    LISTED_ROWS,
     LOSS,
+    MARGIN,
     MORE_NODES,
-    OFFERED,
+    NEXT_SUB_BLOCK,
+    NO_GOLD,
+    ONLY_GOOD,
+    ORACLE,
     PARENT,
+    ROUND_AT,
+    ROUND_END,
     SCALE,
     SCORE,
+    SLACK,
+    STACK_BLOCK,
     VERSION,
+    WEIGHTS,
     G,
+    Out,
 )
 
 
-def search_segments(x, table, run, options):
-    """Return the goal that ``search_one`` dequeues without a gold output, or minus the status."""
-    agenda, n = run.agenda, x.items.shape[0]
-    start(x, table, run, options)
-    if n >= n_rounds(agenda):
-        note_fault(run.meta, BAD_KEY, IN_KEY, n, 0, n_rounds(agenda) - 1)
-        return -BAD_KEY
-    for at in range(n + 1):
-        for length in range(1, at + 1):
-            before = at - length
-            # A round that is open has the number of its groups in place of its good nodes.
-            if agenda[before, HELD] > 0 and length <= agenda[before, OFFERED]:
-                status = offer_segments(x, table, run, options, before, at)
-                if status != DONE:
-                    return -status
-        agenda[at, OFFERED] = 0
-        for i in range(agenda[at, HELD]):
-            make_state(x, run, agenda[at, FIRST + i])
-            run.step_names[at * options.width + i] = 0
-        if agenda[at, HELD] > 0 and at < n:
-            agenda[at, OFFERED] = write_groups(x, run, agenda[at, FIRST])
-    if run.meta[FAULT] != DONE:
-        return -run.meta[FAULT]
-    return agenda[n, FIRST] if agenda[n, HELD] > 0 else -FAILED
+def expand_node(x, y, table, run, options, node):
+    """Operators and enqueue of the figures, now or when the rounds open; the status."""
+    if SEGMENTS and run.expanded.shape[0] > 0:
+        return expand_later(x, y, table, run, options, node)
+    return expand(x, y, table, run, options, node)
 
 
-def offer_segments(x, table, run, options, before, at):
+def max_successors(x, run, options, node):
+    """Return an upper bound on the number of nodes that the expansion of a node makes."""
+    if SEGMENTS and run.expanded.shape[0] > 0:
+        return 2 * options.width  # those of a round, where each may take the place of a sibling
+    return write_groups(x, run, node) * checked_labels(x, run)
+
+
+# --------------------------------------------------------------------------- rounds
+
+
+def expand_later(x, y, table, run, options, node):
+    """Note a node for later rounds, of which the next one is filled if no other node is open."""
+    at, n, expanded = run.ints[node, KEY], x.items.shape[0], run.expanded
+    if n >= n_rounds(run.agenda):
+        note_fault(run.meta, BAD_KEY, IN_KEY, n, 0, n_rounds(run.agenda) - 1)
+        return BAD_KEY
+    i = expanded[at, EXPANDED]
+    expanded[at, FIRST_EXPANDED + i] = node
+    expanded[at, EXPANDED] = i + 1
+    expanded[at, LENGTHS] = write_groups(x, run, node)
+    if features_of_state(x):
+        sum_step(x, table, run, node, run.groups[0], at * options.width + i)
+    if run.ints[node, GOOD] > 0:
+        count_good_steps(x, y, run, node)
+    if run.meta[ROUND_AT] < run.meta[ROUND_END]:
+        return run.meta[FAULT]
+    while at < n:
+        at += 1
+        status = fill_round(x, y, table, run, options, at)
+        if status != DONE or run.agenda[at, HELD] > 0:
+            return status
+    return run.meta[FAULT]
+
+
+def count_good_steps(x, y, run, node):
+    """Count the good steps of a node as offered to their rounds."""
+    state, at = run.states[node], run.ints[node, KEY]
+    for group in range(1, run.expanded[at, LENGTHS] + 1):
+        n_listed = checked_choices(x, state, group, run)
+        for c in range(n_listed if n_listed >= 0 else checked_labels(x, run)):
+            label = listed_label(x, state, group, c, run, n_listed)
+            if is_good(x, y, state, group, label) and allowed(x, state, group, label):
+                count_good(run.agenda, run.meta, at + group, False, 1)
+
+
+def fill_round(x, y, table, run, options, at):
+    """Enqueue all segments that end at round ``at``, the shortest first; the status."""
+    sum_below(x, table, run, at)
+    for length in range(1, longest(run, at) + 1):
+        if leads_to(run, at - length, at):
+            status = offer_segments(x, y, table, run, options, at - length, at)
+            if status != DONE:
+                return status
+    return run.meta[FAULT]
+
+
+def longest(run, at):
+    """Return an upper bound on the length of the segments that end at round ``at``."""
+    return min(at, run.groups.shape[0] - SLACK)
+
+
+def leads_to(run, before, at):
+    """Return whether segments lead from nodes of one round to another."""
+    return run.expanded[before, EXPANDED] > 0 and at - before <= run.expanded[before, LENGTHS]
+
+
+# --------------------------------------------------------------------------- sums of many blocks
+
+
+def sum_below(x, table, run, at):
+    """Sum the sub-blocks of all segments that end at round ``at``.
+
+    Their features are looked up together, so that none waits for memory alone.
+    """
+    run.meta[LISTED] = run.meta[AHEAD] = 0
+    for length in range(1, longest(run, at) + 1):
+        before = at - length
+        if leads_to(run, before, at):
+            state = run.states[run.expanded[before, FIRST_EXPANDED]]
+            number = checked_block(x, state, length, run)
+            if number >= 0:
+                list_below(x, table, run, number)
+    sum_listed(x, table, run)
+
+
+def list_below(x, table, run, root):
+    """List all blocks below a block whose sums are not known, each after its own sub-blocks."""
+    stack, versions, version, top = run.block_stack, run.block_versions, run.meta[VERSION], 0
+    stack[0, STACK_BLOCK], stack[0, NEXT_SUB_BLOCK] = root, 0
+    while top >= 0:
+        number = stack[top, STACK_BLOCK]
+        below = checked_sub_block(x, number, stack[top, NEXT_SUB_BLOCK], run.meta)
+        if below >= 0:
+            stack[top, NEXT_SUB_BLOCK] += 1
+            if versions[below] != version:
+                versions[below] = version
+                top += 1
+                stack[top, STACK_BLOCK], stack[top, NEXT_SUB_BLOCK] = below, 0
+            continue
+        if top > 0:
+            list_block(x, table, run, number)
+        top -= 1
+
+
+def list_block(x, table, run, number):
+    """List a block, and request the rows of its own features unless their sums are known."""
+    meta, kept, name = run.meta, run.contents, content(x, number)
+    place, first, n = name & (kept.shape[0] - 1), -1, 0
+    if name == 0 or kept[place] != name or kept.shape[0] == 1:
+        kept[place], first = name, meta[AHEAD]
+        out = Out(run.ahead.keys[first:], run.ahead.values[first:])
+        n = request_rows(table, out, block_features_in(x, number, run, out))
+    listed = run.listed[meta[LISTED]]
+    listed[LISTED_BLOCK], listed[LISTED_PLACE] = number, place
+    listed[LISTED_FIRST], listed[LISTED_ROWS] = first, n
+    meta[LISTED] += 1
+    meta[AHEAD] += n
+    most = run.ahead_rows.shape[0] - run.rows.shape[0]
+    if meta[LISTED] == run.listed.shape[0] or meta[AHEAD] > most:
+        sum_listed(x, table, run)
+
+
+def sum_listed(x, table, run):
+    """Sum the listed blocks, and empty the list."""
+    listed, cached, n_labels = run.listed, run.block_sums, run.sums.shape[0]
+    for j in range(run.meta[LISTED]):
+        first, n = listed[j, LISTED_FIRST], listed[j, LISTED_ROWS]
+        if n > 0:
+            out = Out(run.ahead.keys[first:], run.ahead.values[first:])
+            listed[j, LISTED_ROWS] = requested_rows(table, out, n, run.ahead_rows[first:])
+    for j in range(run.meta[LISTED]):
+        number, first = listed[j, LISTED_BLOCK], listed[j, LISTED_FIRST]
+        sums, own = cached[number], run.content_sums[listed[j, LISTED_PLACE]]
+        if first >= 0:
+            fill(own, 0.0)
+            add_known_rows(table, run, run.ahead_rows[first:], listed[j, LISTED_ROWS], own)
+        add_sub_blocks(x, run, number)
+        for label in range(n_labels):
+            sums[label] += own[label]
+    run.meta[LISTED] = run.meta[AHEAD] = 0
+
+
+def add_sub_blocks(x, run, number):
+    """Write the sums of a block's sub-blocks."""
+    sums, cached = run.block_sums[number], run.block_sums
+    fill(sums, 0.0)
+    i, below = 1, checked_sub_block(x, number, 0, run.meta)
+    while below >= 0:
+        for label in range(sums.shape[0]):
+            sums[label] += cached[below, label]
+        below = checked_sub_block(x, number, i, run.meta)
+        i += 1
+
+
+# --------------------------------------------------------------------------- segments
+
+
+def offer_segments(x, y, table, run, options, before, at):
     """Enqueue the segments from the nodes of round ``before`` to round ``at``; the status."""
     agenda, reals, width, scale = run.agenda, run.reals, options.width, table.reals[SCALE]
-    group, state = at - before, run.states[agenda[before, FIRST]]
+    nodes, n_nodes, group = run.expanded[before], run.expanded[before, EXPANDED], at - before
     threshold = entry_threshold(agenda, reals, width, at)
     least = math.inf  # that the sum of the block must exceed
-    for i in range(agenda[before, HELD]):
-        node = agenda[before, FIRST + i]
-        top = sum_step(x, table, run, node, group, before * width + i)
-        least = min(least, least_sum(threshold, reals[node, G], top, scale))
+    for i in range(n_nodes):
+        node, spare = nodes[FIRST_EXPANDED + i], before * width + i
+        if not features_of_state(x):
+            sum_step(x, table, run, node, group, spare)
+        least = min(least, least_sum(threshold, reals[node, G], run.step_maxima[spare], scale))
+    state = run.states[nodes[FIRST_EXPANDED]]
     number = checked_block(x, state, group, run)
-    n_listed = checked_choices(x, state, group, run)
-    if number < 0 or not sum_segment(x, table, run, number, group, state, n_listed, least):
+    if number < 0 or not sum_segment(x, table, run, number, state, group, least):
         return run.meta[FAULT]
     most = run.block_maxima[number]
-    for i in range(agenda[before, HELD]):
-        node, spare = agenda[before, FIRST + i], before * width + i
-        threshold = entry_threshold(agenda, reals, width, at)
-        if most + 1e-6 * abs(most) >= least_sum(
-            threshold, reals[node, G], run.step_maxima[spare], scale
-        ):
-            status = offer_labels(x, table, run, options, node, at, number, spare, n_listed)
+    for i in range(n_nodes):
+        threshold, g = (
+            entry_threshold(agenda, reals, width, at),
+            reals[nodes[FIRST_EXPANDED + i], G],
+        )
+        top = run.step_maxima[before * width + i]
+        if most + 1e-6 * abs(most) >= least_sum(threshold, g, top, scale):
+            status = offer_labels(x, y, table, run, options, before * width + i, at)
             if status != DONE:
                 return status
     return run.meta[FAULT]
@@ -121,49 +294,49 @@ def least_sum(threshold, g, top, scale):
 
 
 def sum_step(x, table, run, node, group, spare):
-    """Sum the features of a step that are in no block, if they are new; return the highest sum."""
+    """Sum the features of a step that are in no block, or take sums that are kept."""
     n = checked_features(x, run.states[node], group, run)
-    name = n + 1
+    name = mix(run.meta[WEIGHTS], n)
     for f in range(n):
         name = mix(name, run.out.keys[f])
-    if run.step_names[spare] != name:
-        run.step_names[spare] = name
-        sums = run.step_sums[spare]
-        fill(sums, 0.0)
-        add_rows(table, run, n, sums)
-        run.step_maxima[spare] = highest(sums, checked_labels(x, run))
-    return run.step_maxima[spare]
+    if run.step_names[spare] == name:
+        return
+    run.step_names[spare] = name
+    place, sums = name & (run.kept_names.shape[0] - 1), run.step_sums[spare]
+    kept = run.kept_steps[place]
+    if run.kept_names[place] != name:
+        run.kept_names[place] = name
+        fill(kept, 0.0)
+        add_rows(table, run, n, kept)
+    for label in range(sums.shape[0]):
+        sums[label] = kept[label]
+    run.step_maxima[spare] = highest(sums, checked_labels(x, run))
 
 
-def sum_segment(x, table, run, number, group, state, n_listed, least):
+def sum_segment(x, table, run, number, state, group, least):
     """Sum the block of a segment, if the sum of a listed label may reach ``least``; else False."""
-    sums, version = run.block_sums[number], run.meta[VERSION]
-    fill(sums, 0.0)
-    i, below = 1, checked_sub_block(x, number, 0, run.meta)
-    while below >= 0:
-        if run.block_versions[below] != version:
-            sum_block(x, table, run, below)
-        for label in range(sums.shape[0]):
-            sums[label] += run.block_sums[below, label]
-        below = checked_sub_block(x, number, i, run.meta)
-        i += 1
+    sums, own = run.block_sums[number], run.sums
+    add_sub_blocks(x, run, number)
+    n = shorten_keys(run.out.keys, checked_block_features(x, number, run), table.ints[BITS])
     if run.caps[1] >= 0.0:
-        most = highest_listed(x, run, number, group, state, n_listed)
+        most = highest_listed(x, run, number, state, group)
         most += 1e-6 * abs(most)
-        n = checked_block_features(x, number, run)
-        n = shorten_keys(run.out.keys, n, table.ints[BITS])
         if most + cap_of(run, n) < least:
             return False
-        if most + cap_of(run, keep_known(table, run, n)) < least:
+        n = keep_known(table, run.out, n)
+        if most + cap_of(run, n) < least:
             return False
-    add_own(x, table, run, number, sums)
-    run.block_maxima[number] = highest_listed(x, run, number, group, state, n_listed)
+    fill(own, 0.0)
+    add_rows(table, run, n, own)
+    for label in range(own.shape[0]):
+        sums[label] += own[label]
+    run.block_maxima[number] = highest_listed(x, run, number, state, group)
     return True
 
 
-def highest_listed(x, run, number, group, state, n_listed):
+def highest_listed(x, run, number, state, group):
     """Return the highest sum of a block for the listed labels."""
-    most = -math.inf
+    most, n_listed = -math.inf, checked_choices(x, state, group, run)
     for c in range(n_listed if n_listed >= 0 else checked_labels(x, run)):
         label = listed_label(x, state, group, c, run, n_listed)
         most = max(most, run.block_sums[number, label])
@@ -180,27 +353,37 @@ def cap_of(run, n):
     return total
 
 
-def offer_labels(x, table, run, options, node, at, number, spare, n_listed):
+def offer_labels(x, y, table, run, options, spare, at):
     """Enqueue the listed labels of a segment from a node, as ``expand`` would; the status."""
-    ints, reals, agenda, width = run.ints, run.reals, run.agenda, options.width
-    state, group, g = run.states[node], at - ints[node, KEY], reals[node, G]
+    ints, reals, meta, before = run.ints, run.reals, run.meta, spare // options.width
+    node = run.expanded[before, FIRST_EXPANDED + spare % options.width]
+    state, group, g, was_good = run.states[node], at - before, reals[node, G], ints[node, GOOD] > 0
+    scale, margin, number = (
+        table.reals[SCALE],
+        table.reals[MARGIN],
+        checked_block(x, state, group, run),
+    )
+    n_listed = checked_choices(x, state, group, run)
     for c in range(n_listed if n_listed >= 0 else checked_labels(x, run)):
         label = listed_label(x, state, group, c, run, n_listed)
-        total = run.block_sums[number, label] + run.step_sums[spare, label]
-        score = g + table.reals[SCALE] * total
-        place = place_among(run, at, score, ints[node, KEY])
-        if place == width or not allowed(x, state, group, label):
+        new_g = g + scale * (run.block_sums[number, label] + run.step_sums[spare, label])
+        good = was_good and is_good(x, y, state, group, label)
+        score = new_g - margin if good else new_g
+        place = place_among(run, at, score, before)
+        if place == options.width or not allowed(x, state, group, label):
             continue
-        child = drop_last(agenda, run.meta, at, width)
+        if meta[ORACLE] == ONLY_GOOD and not good:
+            continue
+        child = child_of(run, options, at)
         if child < 0:
-            child = new_node(run)
-            if child < 0:
-                return MORE_NODES
+            return MORE_NODES
         step_to(ints, child, node, group, label)
-        ints[child, GOOD], ints[child, KEY] = 0, at
-        reals[child, G] = reals[child, SCORE] = score
+        ints[child, GOOD], ints[child, KEY] = good, at
+        reals[child, G], reals[child, SCORE] = new_g, score
         reals[child, LOSS] = reals[node, LOSS]
-        insert(agenda, run.meta, at, place, child)
+        if meta[ORACLE] != NO_GOLD:
+            reals[child, LOSS] += loss(x, y, state, group, label, was_good, good)
+        insert(run.agenda, meta, at, place, child)
     return DONE
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from laso.engine.hashing import prefetch
-from laso.engine.kernels.placeholders import WEIGHTED
+from laso.engine.kernels.placeholders import SEGMENTS, WEIGHTED
 from laso.engine.kernels.promises import checked_block
 from laso.engine.kernels.scoring import begin_features, factor_group, factor_label, next_features
 from laso.engine.kernels.weights import (
@@ -24,6 +24,7 @@ from laso.engine.kernels.weights import (
 from laso.engine.layout import (
     BLOCK_CODES,
     CONTENDERS,
+    DELTA_KEY,
     DELTA_LABEL,
     DELTA_NEXT,
     DELTA_ROW,
@@ -35,6 +36,7 @@ from laso.engine.layout import (
     GENERATION,
     GOOD,
     GROUP,
+    HEAVIER,
     LABEL,
     LABELS,
     LOSS,
@@ -250,6 +252,8 @@ def add_features(table, run, n, label, mass):
             add_entry_to_row(table, run.rows[f], label)
         value = run.out.values[f] if WEIGHTED else 1.0
         add_entry(mark, run, run.rows[f], label, mass * value)
+        if SEGMENTS:
+            run.delta[mark[run.rows[f]], DELTA_KEY] = keys[f]
 
 
 def begin_delta(run):
@@ -360,6 +364,18 @@ def rescale(table):
     reals[SCALES] = 0.0
 
 
+def keep_caps(table, run):
+    """Let the upper bounds on weights be true of the changed weights, too."""
+    v, delta, heavy, caps = table.v, run.delta, run.heavy, run.caps
+    for e in range(run.meta[ENTRIES]):
+        weight = v[delta[e, DELTA_ROW], delta[e, DELTA_LABEL]]
+        if weight > caps[0]:
+            caps[1] = max(caps[1], weight)
+            bit = (delta[e, DELTA_KEY] >> 20) & (8 * heavy.shape[0] - 1)
+            run.meta[HEAVIER] += 1 - ((heavy[bit >> 3] >> (bit & 7)) & 1)
+            heavy[bit >> 3] |= 1 << (bit & 7)
+
+
 def apply_update(table, run, options, rate, errors):
     """Update the weights by the Delta of so many errors, and clear the marks."""
     delta, values, reals = run.delta, run.values, table.reals
@@ -392,6 +408,8 @@ def apply_update(table, run, options, rate, errors):
             add_delta(table, run, min(options.c * rate, hinge / square), dot, square)
     else:
         add_delta(table, run, rate, dot, square)
+    if SEGMENTS and run.caps[1] >= 0.0:
+        keep_caps(table, run)
     table.ints[GENERATION] = k + 1
     run.meta[VERSION] += 1
     run.meta[WEIGHTS] += 1

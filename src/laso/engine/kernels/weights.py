@@ -57,9 +57,9 @@ def row_of(table, feature):
     return slots[i, SLOT_ROW] - 1
 
 
-def keep_known(table, run, n):
-    """Keep those of the n features in the buffer that may have a row; return their number."""
-    bloom, keys, values, known = table.bloom, run.out.keys, run.out.values, 0
+def keep_known(table, out, n):
+    """Keep those of the n features in a buffer that may have a row; return their number."""
+    bloom, keys, values, known = table.bloom, out.keys, out.values, 0
     if bloom.shape[0] == 0:
         return n
     mask = 8 * bloom.shape[0] - 1
@@ -213,18 +213,23 @@ def add_sparse_rows(table, run, rows, known, sums):
                 sums[int(v[e, ENTRY_LABEL])] += v[e, ENTRY_WEIGHT]
 
 
-def find_rows(table, run, n, rows):
-    """Write the rows of those of the n features in the buffer that have one; their number.
-
-    There are two loops, so that the second finds the memory that the first has prefetched, as
-    ``add_known_rows`` finds that of the second.
-    """
-    slots, v, keys, values = table.slots, table.v, run.out.keys, run.out.values
-    n = keep_known(table, run, shorten_keys(keys, n, table.ints[BITS]))
-    mask, known, sparse = slots.shape[0] - 1, 0, is_sparse(table)
-    copies, copied = table.copies, table.copies.shape[0]
+def request_rows(table, out, n):
+    """Keep those of the n features in a buffer that may have a row, and prefetch their slots."""
+    slots, keys = table.slots, out.keys
+    n = keep_known(table, out, shorten_keys(keys, n, table.ints[BITS]))
     for f in range(n):
-        prefetch(slots, keys[f] & mask)
+        prefetch(slots, keys[f] & (slots.shape[0] - 1))
+    return n
+
+
+def requested_rows(table, out, n, rows):
+    """Write the rows of those of the n features in a buffer that have one; their number.
+
+    ``request_rows`` has prefetched what is read here, as this does for ``add_known_rows``.
+    """
+    slots, v, keys, values = table.slots, table.v, out.keys, out.values
+    known, sparse, last = 0, is_sparse(table), table.v[:, table.v.shape[1] - 1]
+    copies, copied = table.copies, table.copies.shape[0]
     for f in range(n):
         rows[known] = find(slots, keys[f])
         if sparse and 0 <= rows[known] < copied:
@@ -233,10 +238,16 @@ def find_rows(table, run, n, rows):
             prefetch(table.heads, max(rows[known], 0))
         else:
             prefetch(v, max(rows[known], 0))
+            prefetch(last, max(rows[known], 0))  # most rows begin and end in two lines of the cache
         if WEIGHTED:
             values[known] = values[f]
         known += rows[known] >= 0
     return known
+
+
+def find_rows(table, run, n, rows):
+    """Write the rows of those of the n features in the buffer that have one; their number."""
+    return requested_rows(table, run.out, request_rows(table, run.out, n), rows)
 
 
 def add_known_rows(table, run, rows, known, sums):

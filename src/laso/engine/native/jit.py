@@ -35,6 +35,7 @@ from laso.engine.problem import (
     NAMES,
     CompiledProblem,
     has_fingerprints,
+    has_segments,
     is_factored,
     is_foreign,
     is_grouped,
@@ -126,7 +127,7 @@ class Engine:
         space["NARROWED"] = is_narrowed(problem)
         space["KEPT"] = has_fingerprints(problem)
         space["SHARED"] = is_shared(problem) and not problem.weighted
-        space["SEGMENTS"] = bool(problem.segments) and space["SHARED"]
+        space["SEGMENTS"] = has_segments(problem)
         space["KEY_OF_GROUP"] = bool(problem.key_of_group)
         made: dict[Any, Any] = {}
         for name in NAMES:
@@ -216,6 +217,7 @@ def signatures() -> dict[str, Any]:
         "content": (x, i),
         "block_features": (x, i, out),
         "features": (x, state, group, out),
+        "features_of_state": (x,),
         "fingerprint": (x, state, group),
         "allowed": step,
         "apply": (*step, state),

@@ -47,8 +47,9 @@ from laso.features.windows import value_at
     WIDTH,  # of such a row: a power, then the sums of the columns, then a hash of the word
     COSTS,  # the offset of the class costs; 0: none
     CHOICES,  # the offset of the offsets of the labels of chunks, by length
+    BY_STATE,  # whether the templates of kind STEP do not depend on the chunk's end
     TAIL,  # and the two after it: the largest gram in a chunk of 1, 2 and more words
-) = range(9)
+) = range(10)
 PROGRAMS = TAIL + 3
 # For each kind of template: the offset of its program, and the number of templates. The first three
 # kinds are grams of one, two and three words.
@@ -256,6 +257,10 @@ class Chunking(CompiledProblem):
         return atom_keys(x, STEP, int(state[0]), int(group), int(state[1]), out, 0)
 
     @staticmethod
+    def features_of_state(x):
+        return x.spec[BY_STATE] != 0
+
+    @staticmethod
     def allowed(x, state, group, label):
         return group <= x.spec[x.spec[LIMITS] + label]
 
@@ -320,6 +325,8 @@ def make_spec(programs: Programs, *, limits: Sequence[int], sums: tuple[int, int
     _append_choices(spec, limits)
     spec[SHIFT] = (2 * limit - 1).bit_length()
     spec[SUMS], spec[WIDTH] = sums
+    steps = [np.reshape(atoms, (-1, 3))[:, 0] for _, atoms in programs.get(STEP, ())]
+    spec[BY_STATE] = int({FIRST, LABEL}.issuperset(np.concatenate(steps).tolist() if steps else ()))
     for words in (1, 2, 3):
         used = [kind + 1 for kind in (ANY, PAIR, TRIPLE)[:words] if programs.get(kind)]
         spec[TAIL + words - 1] = max(used, default=0)
