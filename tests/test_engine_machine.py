@@ -138,7 +138,7 @@ def test_a_filter_has_all_keys_and_few_others():
     made = bloom.with_filter(table)
     assert np.array_equal(made.bloom, table.bloom)
     buffer = Out(np.array([mix(1, n) for n in range(2000)]), np.ones(2000))
-    known = weights.keep_known(made, SimpleNamespace(out=buffer), 2000)
+    known = weights.keep_known(made, buffer, 2000)
     assert 1000 <= known < 1100
     assert buffer.keys[:1000].tolist() == [mix(1, n) for n in range(1000)]
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from laso.engine import layout as at
-from laso.engine.layout import NO_COPIES, NO_FILTER, WeightTable
-from laso.engine.rows import with_copies
+from laso.engine.layout import NO_FILTER, WeightTable
 
 BITS_PER_SLOT = 4
 SLOTS_PER_ITEM = 64  # an item pays for so many slots of a filter
@@ -41,10 +40,4 @@ def _fits(table: WeightTable) -> bool:
 
 def without_filter(table: WeightTable) -> WeightTable:
     """Return the table without a filter, as is needed where Python fills slots."""
-    return table._replace(bloom=NO_FILTER, copies=NO_COPIES)
-
-
-def for_decoding(table: WeightTable, items: int) -> WeightTable:
-    """Return the table with what makes decoding faster, if so many items pay for making it."""
-    made = filtered(table, items)
-    return with_copies(made) if len(made.bloom) else table
+    return table._replace(bloom=NO_FILTER)

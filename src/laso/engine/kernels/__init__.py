@@ -35,7 +35,6 @@ ENTRY_POINTS = ("learn_many", "decode_many", "largest")
 
 INLINED = frozenset(
     {
-        "add_copy",
         "add_entry",
         "add_entry_to_row",
         "add_factors",
@@ -78,11 +77,11 @@ INLINED = frozenset(
         "keep_known",
         "keep_rows",
         "keep_sums",
-        "kept_place",
         "least_sum",
         "listed_label",
         "make_state",
         "most_entries",
+        "most_features",
         "n_rounds",
         "new_node",
         "open_round",
@@ -91,6 +90,9 @@ INLINED = frozenset(
         "place_among",
         "place_for",
         "remove_front",
+        "request_entries",
+        "request_kept",
+        "request_rows",
         "room_for",
         "row_of",
         "score_factors",
@@ -101,6 +103,7 @@ INLINED = frozenset(
         "size",
         "slot_of",
         "step_to",
+        "sum_kept",
         "sum_segment",
         "sum_step",
         "weight_at",

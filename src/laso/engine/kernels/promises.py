@@ -89,16 +89,21 @@ def listed_label(x, state, group, i, run, n_listed):
     return checked_choice(x, state, group, i, run) if NARROWED and n_listed >= 0 else i
 
 
-def checked_features(x, state, group, run):
-    """Write the features of a step that are in no block, and return their number."""
-    n = features(x, state, group, run.out)
-    return checked_count(run.meta, n, run.rows.shape[0] - SLACK, IN_FEATURES)
+def most_features(run):
+    """Return the largest number of features that one call may write."""
+    return run.kept_keys.shape[0] - SLACK
+
+
+def checked_features(x, state, group, out, run):
+    """Write the features of a step that are in no block to ``out``, and return their number."""
+    n = features(x, state, group, out)
+    return checked_count(run.meta, n, most_features(run), IN_FEATURES)
 
 
 def checked_block_features(x, number, run):
     """Write the features of a block, and return their number; learning may leave out some."""
     n = block_features(x, number, run.out)
-    n = checked_count(run.meta, n, run.rows.shape[0] - SLACK, IN_BLOCK_FEATURES)
+    n = checked_count(run.meta, n, most_features(run), IN_BLOCK_FEATURES)
     if run.meta[DROPOUT] > 0:
         n = drop_features(run.out, n, mix(run.meta[VISIT], number), run.meta[DROPOUT])
     return n

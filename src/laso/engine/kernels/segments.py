@@ -154,7 +154,7 @@ def sum_segment(x, table, run, number, group, state, n_listed, least):
         n = shorten_keys(run.out.keys, n, table.ints[BITS])
         if most + cap_of(run, n) < least:
             return False
-        if most + cap_of(run, keep_known(table, run, n)) < least:
+        if most + cap_of(run, keep_known(table, run.out, n)) < least:
             return False
     add_own(x, table, run, number, sums)
     run.block_maxima[number] = highest_listed(x, run, number, group, state, n_listed)

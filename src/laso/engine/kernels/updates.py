@@ -29,7 +29,6 @@ from laso.engine.layout import (
     DELTA_ROW,
     DONE,
     ENTRIES,
-    ENTRY_WEIGHT,
     ERRORS,
     FAULT,
     GENERATION,
@@ -317,7 +316,7 @@ def add_delta(table, run, step, dot, square):
         dv = step * values[e] / scale
         if sparse:
             at = entry_of(table, delta[e, DELTA_ROW], delta[e, DELTA_LABEL])
-            v[at, ENTRY_WEIGHT] += dv
+            v[at, 0] += dv
             u[at, 0] += scales * dv
         else:
             v[delta[e, DELTA_ROW], delta[e, DELTA_LABEL]] += dv
@@ -347,8 +346,8 @@ def rescale(table):
     v, u, reals = table.v, table.u, table.reals
     if is_sparse(table):
         for e in range(table.ints[USED]):
-            u[e, 0] = -(reals[SCALES] * v[e, ENTRY_WEIGHT] - u[e, 0])
-            v[e, ENTRY_WEIGHT] *= reals[SCALE]
+            u[e, 0] = -(reals[SCALES] * v[e, 0] - u[e, 0])
+            v[e, 0] *= reals[SCALE]
         reals[SCALE] = 1.0
         reals[SCALES] = 0.0
         return
