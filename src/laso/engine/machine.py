@@ -19,6 +19,7 @@ from laso.engine.option_kinds import Options
 from laso.engine.problem import CompiledProblem, has_fingerprints, is_factored
 from laso.engine.room import check_room
 from laso.engine.rows import (
+    MATRICES,
     SOME,
     dense_rows,
     grown_entries,
@@ -30,6 +31,8 @@ from laso.engine.rows import (
 from laso.engine.shared import no_sharing, with_shared
 from laso.engine.slots import placed
 from laso.errors import BadProblem, LasoError, SearchFailed, Unreachable
+
+EMPTY_OF = 8  # of so many rows one may be empty before all empty ones are removed
 
 # --------------------------------------------------------------------------- the weight table
 
@@ -106,6 +109,20 @@ def used_slots(table: WeightTable) -> Array:
     """Return the slots of a table that hold a key."""
     used: Array = table.slots[table.slots[:, at.SLOT_ROW] != 0]
     return used
+
+
+def has_empty_rows(table: WeightTable) -> bool:
+    """Return whether many rows have no weight, by a sample, or sparse rows have left many places.
+
+    Removing them takes long, so that a few may stay.
+    """
+    rows = int(table.ints[at.ROWS])
+    sample = np.arange(0, rows, 1 + rows // SOME)
+    names = [name for name in MATRICES if len(getattr(table, name))]
+    filled = [dense_rows(table, sample, name).any(axis=1) for name in names]
+    empty = len(sample) - np.count_nonzero(np.logical_or.reduce(filled))
+    unused = int(table.ints[at.USED]) - int(table.heads[:rows, at.HEAD_LENGTH].sum())
+    return bool(EMPTY_OF * empty > len(sample) or 2 * unused > int(table.ints[at.USED]))
 
 
 def without_empty_rows(table: WeightTable) -> WeightTable:
@@ -401,7 +418,8 @@ class Machine:
             wrong += errors
             order = order[done:]
             if status == at.MORE_ROWS:
-                table = without_empty_rows(table)
+                if has_empty_rows(table):
+                    table = without_empty_rows(table)
                 extra = max(len(run.delta), int(table.ints[at.ROWS]) // 4)
                 table = grown_table(table, extra, moves=len(run.kept_rows))  # as many as one call adds
             elif status in (at.MORE_NODES, at.MORE_ENTRIES, at.MORE_SCRATCH):
