@@ -10,6 +10,7 @@ import numpy as np
 
 from laso.engine import layout as at
 from laso.engine.layout import NO_FILTER, WeightTable
+from laso.engine.rows import is_sparse
 
 BITS_PER_SLOT = 4
 SLOTS_PER_ITEM = 64  # an item pays for so many slots of a filter
@@ -27,8 +28,12 @@ def with_filter(table: WeightTable) -> WeightTable:
 
 
 def filtered(table: WeightTable, items: int) -> WeightTable:
-    """Return the table with a filter of the right size, if so many items pay for making it."""
-    if _fits(table) or SLOTS_PER_ITEM * items < len(table.slots):
+    """Return the table with a filter of the right size, if so many items pay for making it.
+
+    Tables of sparse rows have none: where labels are many, most features that are looked up have a
+    row, and a filter would cost more than it saves.
+    """
+    if is_sparse(table) or _fits(table) or SLOTS_PER_ITEM * items < len(table.slots):
         return table
     return with_filter(table)
 

@@ -330,6 +330,7 @@ class DeltaColumn(IntEnum):
     DELTA_ROW = 0
     DELTA_LABEL = 1
     DELTA_NEXT = 2  # the next entry of the same row, -1: none
+    DELTA_ENTRY = 3  # the place of its weight, if rows are sparse
 
 
 class Side(IntEnum):
@@ -404,9 +405,9 @@ FINGERPRINT, WEIGHTS_OF = KeptColumn
     WAITING_FIRST,
     WAITING_COUNT,
 ) = WaitingColumn
-KEPT_SUMS = 1 << 10  # sums that are kept for each factor
+KEPT_SUMS = 1 << 8  # sums that are kept for each factor
 STACK_BLOCK, NEXT_SUB_BLOCK = StackColumn
-DELTA_ROW, DELTA_LABEL, DELTA_NEXT = DeltaColumn
+DELTA_ROW, DELTA_LABEL, DELTA_NEXT, DELTA_ENTRY = DeltaColumn
 SIBLINGS, CONTENDERS = Side
 FRONTIER, PATH, BLOCK_CODES = ScratchRow
 TOTAL_LOSS, TOTAL_MASS = LossColumn

@@ -24,6 +24,7 @@ from laso.engine.kernels.weights import (
 from laso.engine.layout import (
     BLOCK_CODES,
     CONTENDERS,
+    DELTA_ENTRY,
     DELTA_LABEL,
     DELTA_NEXT,
     DELTA_ROW,
@@ -34,6 +35,7 @@ from laso.engine.layout import (
     GENERATION,
     GOOD,
     GROUP,
+    HEAD_START,
     LABEL,
     LABELS,
     LOSS,
@@ -244,6 +246,9 @@ def add_features(table, run, n, label, mass):
         else:
             prefetch(table.v[:, label], run.rows[f])
             prefetch(table.u[:, label], run.rows[f])
+    if sparse:
+        for f in range(n):
+            prefetch(table.entry_labels, table.heads[run.rows[f], HEAD_START])
     for f in range(n):
         if sparse:
             add_entry_to_row(table, run.rows[f], label)
@@ -307,6 +312,16 @@ def add_losses(run, n_contenders):
 # --------------------------------------------------------------------------- the weights
 
 
+def find_entries(table, run):
+    """Write where the weights of Delta are in sparse rows, which will not move any more."""
+    delta = run.delta
+    for e in range(run.meta[ENTRIES]):
+        at = entry_of(table, delta[e, DELTA_ROW], delta[e, DELTA_LABEL])
+        delta[e, DELTA_ENTRY] = at
+        prefetch(table.v, at)
+        prefetch(table.u, at)
+
+
 def add_delta(table, run, step, dot, square):
     """w <- w + step * Delta, and the running sum for the average."""
     v, u, delta, values = table.v, table.u, run.delta, run.values
@@ -315,9 +330,8 @@ def add_delta(table, run, step, dot, square):
     for e in range(run.meta[ENTRIES]):
         dv = step * values[e] / scale
         if sparse:
-            at = entry_of(table, delta[e, DELTA_ROW], delta[e, DELTA_LABEL])
-            v[at, 0] += dv
-            u[at, 0] += scales * dv
+            v[delta[e, DELTA_ENTRY], 0] += dv
+            u[delta[e, DELTA_ENTRY], 0] += scales * dv
         else:
             v[delta[e, DELTA_ROW], delta[e, DELTA_LABEL]] += dv
             u[delta[e, DELTA_ROW], delta[e, DELTA_LABEL]] += scales * dv
@@ -331,7 +345,7 @@ def add_confident(table, run, options, hinge, rate):
         row, label, value = delta[e, DELTA_ROW], delta[e, DELTA_LABEL], values[e]
         weight = weight_at(table, row, label)
         if sparse:
-            row, label = entry_of(table, row, label), 0
+            row, label = delta[e, DELTA_ENTRY], 0
         scaled = value / (1.0 / variance + past[row, label] / options.c)
         spread += value * scaled
         past[row, label] += value * value
@@ -364,8 +378,13 @@ def apply_update(table, run, options, rate, errors):
     delta, values, reals = run.delta, run.values, table.reals
     k = table.ints[GENERATION]
     dot = square = 0.0
+    if is_sparse(table):
+        find_entries(table, run)
     for e in range(run.meta[ENTRIES]):
-        weight = weight_at(table, delta[e, DELTA_ROW], delta[e, DELTA_LABEL])
+        if is_sparse(table):
+            weight = table.v[delta[e, DELTA_ENTRY], 0]
+        else:
+            weight = table.v[delta[e, DELTA_ROW], delta[e, DELTA_LABEL]]
         dot += reals[SCALE] * weight * values[e]
         square += values[e] * values[e]
     clear_marks(table.mark, run)
