@@ -10,7 +10,7 @@ import numpy as np
 
 from laso.engine import layout as at
 from laso.engine.layout import NO_FILTER, WeightTable
-from laso.engine.rows import is_sparse
+from laso.engine.problem import CompiledProblem, has_fingerprints
 
 BITS_PER_SLOT = 4
 SLOTS_PER_ITEM = 64  # an item pays for so many slots of a filter
@@ -27,13 +27,13 @@ def with_filter(table: WeightTable) -> WeightTable:
     return table._replace(bloom=np.packbits(flags, bitorder="little"))
 
 
-def filtered(table: WeightTable, items: int) -> WeightTable:
+def filtered(problem: type[CompiledProblem], table: WeightTable, items: int) -> WeightTable:
     """Return the table with a filter of the right size, if so many items pay for making it.
 
-    Tables of sparse rows have none: where labels are many, most features that are looked up have a
-    row, and a filter would cost more than it saves.
+    A problem whose sums are kept by fingerprints has none: most features that it looks up have a
+    row, so that a filter would cost more than it saves.
     """
-    if is_sparse(table) or _fits(table) or SLOTS_PER_ITEM * items < len(table.slots):
+    if has_fingerprints(problem) or _fits(table) or SLOTS_PER_ITEM * items < len(table.slots):
         return table
     return with_filter(table)
 

@@ -411,7 +411,8 @@ class Machine:
         self.check(dataset, order, table, learning=True)
         wrong = 0
         while len(order):
-            table = filtered(prepared(table, self.options), int(sizes(dataset, order).sum()))
+            items = int(sizes(dataset, order).sum())
+            table = filtered(self.problem, prepared(table, self.options), items)
             done, errors, status = self.learning_kernels(
                 "learn_many", dataset, order, table, run, self.options
             )
@@ -445,7 +446,7 @@ class Machine:
         self, dataset: Dataset, order: Array, table: WeightTable
     ) -> tuple[Array, Array, Array]:
         run, items = self.new_run(dataset, order, table), int(sizes(dataset, order).sum())
-        table = filtered(table, items)
+        table = filtered(self.problem, table, items)
         run = with_shared(self.problem, self.options, run, table, items)
         steps = np.zeros((items + 16, len(at.StepColumn)), np.int32)
         ends, scores = np.zeros(len(order), np.int64), np.zeros(len(order))

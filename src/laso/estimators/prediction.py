@@ -164,7 +164,8 @@ class Predictor(Published):
         made: WeightTable
         weights, made = self.prepared.get(FASTER, (None, self.weights_))
         if weights is not self.weights_:
-            made = filtered(self.weights_, len(dataset.items))
+            problem = self.task_.problem_for(dataset)
+            made = filtered(problem, self.weights_, len(dataset.items))
             if made is not self.weights_:
                 self.prepared[FASTER] = (self.weights_, made)
         return made
