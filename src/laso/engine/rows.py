@@ -201,9 +201,12 @@ def sparse_rows(table: WeightTable, rows: Array) -> dict[str, Array]:
 
 
 def grown_entries(table: WeightTable, moves: int) -> WeightTable:
-    """Return a table of sparse rows with room for so many more moves of rows, or a quarter more."""
+    """Return a table of sparse rows with room for so many more moves of rows, or half as much more.
+
+    Memory that is not used yet is not taken from the system.
+    """
     used = int(table.ints[at.USED])
-    need = used + max(used // 4, 2 * moves * n_labels(table) + SMALLEST)
+    need = used + max(used // 2, 2 * moves * n_labels(table) + SMALLEST)
     if need <= len(table.v):
         return table
     grown = {}

@@ -57,6 +57,7 @@ INLINED = frozenset(
         "checked_sub_block",
         "clear_marks",
         "count_good",
+        "counts_losses",
         "drop_features",
         "drop_last",
         "entry_of",
