@@ -152,8 +152,8 @@ class WeightTable(NamedTuple):
     """The weights. A hash table maps feature keys to rows.
 
     A dense row holds one weight per label. Where labels are many, rows are sparse: a row is a list
-    of entries, which moves to a place of twice the size when it is full. A row with weights for many
-    labels is full: it has an entry for each label, in their order.
+    of entries, which moves to a place of twice the size when there is no more room. A row with
+    weights for many labels is full: it has an entry for each label, in their order.
     """
 
     slots: Array  # int64 (capacity, SlotColumn), open addressing
@@ -224,7 +224,9 @@ class Run(NamedTuple):
     groups: Array  # int32 (MAX_GROUPS + SLACK,)
     out: Out  # (MAX_FEATURES + SLACK,), or for all factors together if their sums are kept
     rows: Array  # int64, beside out: the weight rows of the features
-    kept_keys: Array  # int64 (MAX_FEATURES + SLACK,): features of the last step that are in no block
+    kept_keys: (
+        Array  # int64 (MAX_FEATURES + SLACK,): features of the last step that are in no block
+    )
     kept_rows: Array  # int64, beside kept_keys: their weight rows
     kept_sums: Array  # like the weights (labels,): the sums of these rows
     contents: Array  # int64 (a power of two,): the contents of blocks whose own sums are known

@@ -422,7 +422,9 @@ class Machine:
                 if has_empty_rows(table):
                     table = without_empty_rows(table)
                 extra = max(len(run.delta), int(table.ints[at.ROWS]) // 4)
-                table = grown_table(table, extra, moves=len(run.kept_rows))  # as many as one call adds
+                table = grown_table(
+                    table, extra, moves=len(run.kept_rows)
+                )  # as many as one call adds
             elif status in (at.MORE_NODES, at.MORE_ENTRIES, at.MORE_SCRATCH):
                 run = grown_run(run, status, f"example {int(order[0])}")
             elif status != at.DONE:

@@ -19,7 +19,6 @@ from laso.engine.layout import (
     Out,
 )
 
-
 LINE = 16  # weights that come into the processor's cache at once
 
 
@@ -101,7 +100,11 @@ def is_sparse(table):
 
 def entry_of(table, row, label):
     """Return the entry of a label in a sparse row, -1 if there is none."""
-    names, first, n = table.entry_labels, table.heads[row, HEAD_START], table.heads[row, HEAD_LENGTH]
+    names, first, n = (
+        table.entry_labels,
+        table.heads[row, HEAD_START],
+        table.heads[row, HEAD_LENGTH],
+    )
     if n == table.ints[LABELS]:
         return first + label
     for e in range(first, first + n):
