@@ -67,6 +67,7 @@ INLINED = frozenset(
         "factor_label",
         "factor_row",
         "factor_sums",
+        "features_in",
         "find",
         "find_rows",
         "has_good",

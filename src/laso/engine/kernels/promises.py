@@ -94,8 +94,13 @@ def most_features(run):
     return run.kept_keys.shape[0] - SLACK
 
 
-def checked_features(x, state, group, out, run):
-    """Write the features of a step that are in no block to ``out``, and return their number."""
+def checked_features(x, state, group, run):
+    """Write the features of a step that are in no block, and return their number."""
+    return features_in(x, state, group, run.out, run)
+
+
+def features_in(x, state, group, out, run):
+    """Do what ``checked_features`` does, with a buffer of its own."""
     n = features(x, state, group, out)
     return checked_count(run.meta, n, most_features(run), IN_FEATURES)
 

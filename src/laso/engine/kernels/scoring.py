@@ -27,6 +27,7 @@ from laso.engine.kernels.promises import (
     checked_features,
     checked_labels,
     checked_sub_block,
+    features_in,
     listed_label,
     note_fault,
 )
@@ -124,7 +125,7 @@ def score_shared(x, state, group, table, run, least, n_listed):
     """Do what ``score_labels`` does, if a listed label may exceed ``least``; else return False."""
     sums, cached, kept = run.sums, run.block_sums, run.kept_sums
     number, maxima = checked_block(x, state, group, run), run.block_maxima
-    n = checked_features(x, state, group, run.out, run)
+    n = checked_features(x, state, group, run)
     top = keep_sums(table, run, n, checked_labels(x, run))
     if number < 0:
         for label in range(sums.shape[0]):
@@ -174,7 +175,7 @@ def score_labels(x, state, group, table, run):
             sums[label] = cached[number, label]
     else:
         fill(sums, 0.0)
-    n = checked_features(x, state, group, run.out, run)
+    n = checked_features(x, state, group, run)
     if GROUPED:
         keep_rows(table, run, n)
         request_entries(table, run.kept_rows, run.meta[KEPT_ROWS])
@@ -220,7 +221,7 @@ def sum_kept(x, state, group, table, run):
             continue
         kept[place, FINGERPRINT], kept[place, WEIGHTS_OF] = mark, weights
         out = Out(run.out.keys[first:], run.out.values[first:])
-        written = checked_features(x, state, waiting[i, WAITING_GROUP], out, run)
+        written = features_in(x, state, waiting[i, WAITING_GROUP], out, run)
         waiting[n_unknown, WAITING_ROW], waiting[n_unknown, WAITING_FIRST] = row, first
         waiting[n_unknown, WAITING_COUNT] = request_rows(table, out, written)
         first += written
@@ -272,7 +273,7 @@ def factor_sums(x, state, group, table, run, at):
     number = checked_block(x, state, group, run)
     if number >= 0 and run.block_versions[number] != run.meta[VERSION]:
         sum_block(x, table, run, number)
-    n = checked_features(x, state, group, run.out, run)
+    n = checked_features(x, state, group, run)
     if n == 0:
         return number
     sums = cached[spare]
@@ -423,7 +424,7 @@ def next_features(x, state, group, table, run):
     if top == NO_FEATURES:
         return -1
     if top == LAST_FEATURES:
-        n = checked_features(x, state, group, run.out, run)
+        n = checked_features(x, state, group, run)
     else:
         number = stack[top, STACK_BLOCK]
         below = checked_sub_block(x, number, stack[top, NEXT_SUB_BLOCK], run.meta)
