@@ -115,8 +115,12 @@ def _with_entries(start: Start, found: Difference, rows: int) -> Start:
         made[name][np.searchsorted(union, found.where)] = getattr(found, name)
     row, label = np.divmod(union, int(start.ints[at.LABELS]))
     arrays = from_triples(row, label, made, len(start.keys), int(start.ints[at.LABELS]))
-    del arrays["u"]  # which only learning has
-    return start._replace(**arrays)
+    return start._replace(
+        v=arrays["v"],
+        heads=arrays["heads"],
+        entry_labels=arrays["entry_labels"],
+        precisions=arrays["precisions"],
+    )
 
 
 class WeightLog:
