@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from laso.engine.machine import (
     all_of,
     averaged,
     grown_table,
+    has_empty_rows,
     new_table,
     without_empty_rows,
 )
@@ -138,7 +138,7 @@ def test_a_filter_has_all_keys_and_few_others():
     made = bloom.with_filter(table)
     assert np.array_equal(made.bloom, table.bloom)
     buffer = Out(np.array([mix(1, n) for n in range(2000)]), np.ones(2000))
-    known = weights.keep_known(made, SimpleNamespace(out=buffer), 2000)
+    known = weights.keep_known(made, buffer, 2000)
     assert 1000 <= known < 1100
     assert buffer.keys[:1000].tolist() == [mix(1, n) for n in range(1000)]
 
@@ -367,6 +367,34 @@ def test_no_index_is_out_of_bounds(tmp_path):
     run_small(
         tmp_path, "-m", "tests.engine_small", "ArcHybrid", "restart,early", LASO_BOUNDS_CHECK="1"
     )
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_rows_are_counted_as_empty_if_no_matrix_has_a_weight(sparse):
+    table = new_table(90, sparse=sparse)
+    table.ints[at.ROWS] = 64
+    for row in range(64):
+        if sparse:
+            weights.add_entry_to_row(table, row, row)
+            table.v[weights.entry_of(table, row, row), 0] = 1.0
+        else:
+            table.v[row, row] = 1.0
+    assert not has_empty_rows(table)
+    weight = [weights.entry_of(table, row, row) if sparse else row for row in range(64)]
+    table.v[weight[:8]], table.u[weight[0]] = 0.0, 1.0
+    assert not has_empty_rows(table)  # one of 8 has a running sum
+    table.v[weight[8:10]] = 0.0
+    assert has_empty_rows(table)
+
+
+def test_sparse_rows_that_have_left_many_places_count_as_empty():
+    table = new_table(90, sparse=True)
+    table.ints[at.ROWS] = 1
+    weights.add_entry_to_row(table, 0, 3)
+    table.v[weights.entry_of(table, 0, 3), 0] = 1.0
+    assert not has_empty_rows(table)
+    table.ints[at.USED] = 5
+    assert has_empty_rows(table)
 
 
 def test_rows_without_weight_are_dropped_and_nothing_else_changes():

@@ -1,7 +1,5 @@
 """Sparse weight rows against a table of numbers, by the kernels as plain Python."""
 
-from types import SimpleNamespace
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +13,7 @@ from laso.engine.kernels.weights import (
     weight_at,
 )
 from laso.engine.machine import new_table
-from laso.engine.rows import dense_rows, with_copies
+from laso.engine.rows import dense_rows
 
 LABELS, ROWS = 20, 3
 cells = st.tuples(st.integers(0, ROWS - 1), st.integers(0, LABELS - 1), st.integers(-9, 9))
@@ -32,15 +30,13 @@ def test_entries_are_found_and_summed_as_in_dense_rows(added, has_precisions):
     filled: list[set[int]] = [set() for _ in range(ROWS)]
     for row, label, weight in added:
         add_entry_to_row(table, row, label)
-        table.v[entry_of(table, row, label), at.ENTRY_WEIGHT] = dense[row, label] = weight
+        table.v[entry_of(table, row, label), 0] = dense[row, label] = weight
         filled[row].add(label)
     for row, labels in enumerate(filled):
         full = len(labels) > most_entries(LABELS)
         assert table.heads[row, at.HEAD_LENGTH] == (LABELS if full else len(labels))
     assert np.array_equal(dense_rows(table, np.arange(ROWS)), dense)
     assert all(weight_at(table, r, n) == dense[r, n] for r in range(ROWS) for n in range(LABELS))
-    run = SimpleNamespace(out=SimpleNamespace(values=np.ones(ROWS)))
-    for scored in (table, with_copies(table)):
-        sums = np.zeros(LABELS, np.float32)
-        add_sparse_rows(scored, run, np.arange(ROWS), ROWS, sums)
-        assert np.array_equal(sums, dense.sum(axis=0))
+    sums = np.zeros(LABELS, np.float32)
+    add_sparse_rows(table, np.ones(ROWS), np.arange(ROWS), ROWS, sums)
+    assert np.array_equal(sums, dense.sum(axis=0))

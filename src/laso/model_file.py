@@ -282,6 +282,7 @@ def make_sparse_table(
         np.array([1.0, 0.0, 0.0, 0.0]),
         made["precisions"],
         heads,
+        entry_labels=made["entry_labels"],
     )
 
 

@@ -18,7 +18,7 @@ from laso.errors import BadModel
 from laso.model_file import Tensors, check_finite, compact_table
 
 SOME = 1 << 12  # slots to check at a time, of which one must be free
-SLOTS, WEIGHTS, LENGTHS = "slots", "weights", "lengths"
+SLOTS, WEIGHTS, LENGTHS, LABELS = "slots", "weights", "lengths", "labels"
 
 
 def pack_table(table: WeightTable) -> Tensors:
@@ -29,7 +29,8 @@ def pack_table(table: WeightTable) -> Tensors:
     if is_sparse(made):
         rows = all_rows(made)
         tensors[LENGTHS] = made.heads[rows, at.HEAD_LENGTH].astype("<u4")
-        v = v[entries_of(made, rows)]
+        entries = entries_of(made, rows)
+        v, tensors[LABELS] = v[entries], made.entry_labels[entries].astype("<i4")
     return tensors | {WEIGHTS: v.ravel().astype(v.dtype.newbyteorder("<"))}
 
 
@@ -39,12 +40,13 @@ def unpack_table(
     """Return the weight table that ``pack_table`` stored, whose arrays are those of the file."""
     slots, weights = _native(tensors[SLOTS], np.int64), _native(tensors[WEIGHTS], dtype)
     check_finite(weights)
-    if (LENGTHS in tensors) != sparse:
+    if (LENGTHS in tensors) != sparse or (LABELS in tensors) != sparse:
         raise BadModel(f"its rows are sparse or not, expected them otherwise for {n_labels} labels")
+    labels = at.NO_LABELS
     if sparse:
-        heads = _heads(tensors[LENGTHS])
-        v, n = _divided(weights, len(at.EntryColumn)), len(tensors[LENGTHS])
-        _check_entries(heads[:n], v, n_labels)
+        heads, labels = _heads(tensors[LENGTHS]), _native(tensors[LABELS], np.int32)
+        v, n = weights.reshape(-1, 1), len(tensors[LENGTHS])
+        _check_entries(heads[:n], labels, len(v), n_labels)
     else:
         v, heads = _divided(weights, n_labels), no_heads()
         n = len(v)
@@ -60,6 +62,7 @@ def unpack_table(
         np.array([1.0, 0.0, 0.0, 0.0]),
         np.zeros((0, 1 if sparse else n_labels), v.dtype),
         heads,
+        entry_labels=labels,
     )
 
 
@@ -124,18 +127,16 @@ def _heads(lengths: Array) -> Array:
     return heads
 
 
-def _check_entries(heads: Array, v: Array, n_labels: int) -> None:
-    """Raise BadModel unless rows have all entries, each row the labels once and in order."""
-    if int(heads[:, at.HEAD_LENGTH].sum(dtype=np.int64)) != len(v):
+def _check_entries(heads: Array, labels: Array, n: int, n_labels: int) -> None:
+    """Raise BadModel unless rows have all n entries, each row the labels once and in order."""
+    if not int(heads[:, at.HEAD_LENGTH].sum(dtype=np.int64)) == len(labels) == n:
         raise BadModel("the rows of its weights do not add up")
-    ordered = np.ones(max(1, len(v)), bool)  # is the label of the next entry larger?
-    for first in range(0, len(v), SOME):
-        labels = np.ascontiguousarray(v[first : first + SOME + 1, at.ENTRY_LABEL])
-        if not (labels.min() >= 0 and labels.max() < n_labels):
+    ordered = np.ones(max(1, n), bool)  # is the label of the next entry larger?
+    for first in range(0, n, SOME):
+        some = labels[first : first + SOME + 1]
+        if some.view(np.uint32).max() >= n_labels:  # as such numbers, those below 0 are large
             raise BadModel(f"found weights for other labels than its {n_labels}")
-        if (labels != np.floor(labels)).any():
-            raise BadModel("found a part of a label, expected the number of one")
-        np.greater(labels[1:], labels[:-1], out=ordered[first : first + len(labels) - 1])
+        np.greater(some[1:], some[:-1], out=ordered[first : first + len(some) - 1])
     starts = heads[1:, at.HEAD_START]
     ordered[starts[starts > 0] - 1] = True
     if not ordered.all():

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from laso.engine import layout as at
-from laso.engine.layout import NO_COPIES, NO_FILTER, WeightTable
-from laso.engine.rows import with_copies
+from laso.engine.layout import NO_FILTER, WeightTable
+from laso.engine.problem import CompiledProblem, has_fingerprints
 
 BITS_PER_SLOT = 4
 SLOTS_PER_ITEM = 64  # an item pays for so many slots of a filter
@@ -29,9 +29,13 @@ def with_filter(table: WeightTable) -> WeightTable:
     return table._replace(bloom=np.packbits(flags, bitorder="little"))
 
 
-def filtered(table: WeightTable, items: int) -> WeightTable:
-    """Return the table with a filter of the right size, if so many items pay for making it."""
-    if _fits(table) or SLOTS_PER_ITEM * items < len(table.slots):
+def filtered(problem: type[CompiledProblem], table: WeightTable, items: int) -> WeightTable:
+    """Return the table with a filter of the right size, if so many items pay for making it.
+
+    A problem whose sums are kept by fingerprints has none: most features that it looks up have a
+    row, so that a filter would cost more than it saves.
+    """
+    if has_fingerprints(problem) or _fits(table) or SLOTS_PER_ITEM * items < len(table.slots):
         return table
     return with_filter(table)
 
@@ -43,10 +47,4 @@ def _fits(table: WeightTable) -> bool:
 
 def without_filter(table: WeightTable) -> WeightTable:
     """Return the table without a filter, as is needed where Python fills slots."""
-    return table._replace(bloom=NO_FILTER, copies=NO_COPIES)
-
-
-def for_decoding(table: WeightTable, items: int) -> WeightTable:
-    """Return the table with what makes decoding faster, if so many items pay for making it."""
-    made = filtered(table, items)
-    return with_copies(made) if len(made.bloom) else table
+    return table._replace(bloom=NO_FILTER)

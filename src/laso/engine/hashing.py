@@ -1,4 +1,4 @@
-"""64-bit feature keys, equal in compiled and plain code, and prefetching."""
+"""64-bit feature keys, equal in compiled and plain code, prefetching, and views of arrays."""
 
 from __future__ import annotations
 
@@ -24,6 +24,11 @@ def prefetch(rows: np.ndarray[Any, Any], i: int) -> None:
     """Tell the processor that row i will be read soon; changes nothing."""
 
 
+def flat(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return a view of a contiguous array with one dimension, whose loops compile to fast code."""
+    return array.reshape(-1)
+
+
 _U1, _U2, _S1, _S2 = np.uint64(_K1), np.uint64(_K2), np.uint64(32), np.uint64(29)
 
 
@@ -33,8 +38,8 @@ def teach_numba() -> None:
     from llvmlite import ir
     from numba import types
     from numba.core import cgutils
-    from numba.extending import intrinsic, overload
-    from numba.np.arrayobj import make_array
+    from numba.extending import intrinsic, lower_builtin, overload, type_callable
+    from numba.np.arrayobj import make_array, populate_array
 
     @overload(mix)
     def _mix(a, b):  # type: ignore[no-untyped-def]
@@ -60,10 +65,30 @@ def teach_numba() -> None:
 
         return types.void(rows, types.int64), generate
 
+    # Not by an overload, which is a function, and functions of kernels cannot return new arrays.
+    @type_callable(flat)
+    def _flat_type(context):  # type: ignore[no-untyped-def]
+        return lambda array: types.Array(array.dtype, 1, "C")
+
+    @lower_builtin(flat, types.Array)
+    def _flat(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        given = make_array(signature.args[0])(context, builder, arguments[0])
+        made = make_array(signature.return_type)(context, builder)
+        populate_array(
+            made,
+            data=given.data,
+            shape=cgutils.pack_array(builder, [given.nitems]),
+            strides=cgutils.pack_array(builder, [given.itemsize]),
+            itemsize=given.itemsize,
+            meminfo=given.meminfo,
+            parent=given.parent,
+        )
+        return made._getvalue()
+
     @overload(prefetch)
     def _prefetch(rows, i):  # type: ignore[no-untyped-def]
         return lambda rows, i: _hint(rows, i)
 
 
-OVERLOADED: set[Any] = {mix, prefetch}
+OVERLOADED: set[Any] = {flat, mix, prefetch}
 """Functions that Numba compiles by their overload instead of their own code."""

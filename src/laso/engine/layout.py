@@ -145,26 +145,27 @@ STEP_GROUP, STEP_LABEL = StepColumn
 
 
 NO_FILTER: Array = np.zeros(0, np.uint8)
-NO_COPIES: Array = np.zeros((0, 0), np.float32)
+NO_LABELS: Array = np.zeros(0, np.int32)
 
 
 class WeightTable(NamedTuple):
     """The weights. A hash table maps feature keys to rows.
 
     A dense row holds one weight per label. Where labels are many, rows are sparse: a row is a list
-    of entries (label, weight), which moves to a place of twice the size when it is full.
+    of entries, which moves to a place of twice the size when there is no more room. A row with
+    weights for many labels is full: it has an entry for each label, in their order.
     """
 
     slots: Array  # int64 (capacity, SlotColumn), open addressing
-    v: Array  # float32 or float64 (rows, labels), or (entries, EntryColumn); weights are scale * v
-    u: Array  # like v: the running sum of the weights is scales * v - u; sparse: (entries, 1)
+    v: Array  # float32 or float64 (rows, labels), or (entries, 1); weights are scale * v
+    u: Array  # like v: the running sum of the weights is scales * v - u
     mark: Array  # int64 (rows,): first entry of a row in Delta, -1 for none
     ints: Array  # int64 (TableInt,)
     reals: Array  # float64 (TableReal,)
     precisions: Array  # like u: the sums of squared entries of Delta, for arow(); else no rows
     heads: Array  # int32 (rows, HeadColumn) if rows are sparse; else no rows
     bloom: Array = NO_FILTER  # uint8: a bit for each key, or for several; no entries: no filter
-    copies: Array = NO_COPIES  # float32 (some, labels): the first rows, if sparse, as dense rows
+    entry_labels: Array = NO_LABELS  # int32 (entries,): their labels, which full rows do not need
 
 
 class SlotColumn(IntEnum):
@@ -172,13 +173,6 @@ class SlotColumn(IntEnum):
 
     SLOT_KEY = 0
     SLOT_ROW = 1  # row + 1; 0 marks an empty slot
-
-
-class EntryColumn(IntEnum):
-    """An entry of a sparse row."""
-
-    ENTRY_LABEL = 0
-    ENTRY_WEIGHT = 1
 
 
 class HeadColumn(IntEnum):
@@ -209,7 +203,6 @@ class TableReal(IntEnum):
 
 
 SLOT_KEY, SLOT_ROW = SlotColumn
-ENTRY_LABEL, ENTRY_WEIGHT = EntryColumn
 HEAD_START, HEAD_LENGTH = HeadColumn
 ROWS, GENERATION, TICKS, BITS, LABELS, USED = TableInt
 SAVED_INTS = 4  # counters that model files have
@@ -229,10 +222,12 @@ class Run(NamedTuple):
     reals: Array  # float64 (nodes, NodeReal)
     agenda: Array  # int64 (rounds + len(ExtraList), FIRST + width): AgendaColumn, then nodes
     groups: Array  # int32 (MAX_GROUPS + SLACK,)
-    out: Out  # (MAX_FEATURES + SLACK,)
+    out: Out  # (MAX_FEATURES + SLACK,), or for all factors together if their sums are kept
     rows: Array  # int64, beside out: the weight rows of the features
-    kept_keys: Array  # int64, beside out: the features of the last step that are in no block
-    kept_rows: Array  # int64, beside out: their weight rows
+    kept_keys: (
+        Array  # int64 (MAX_FEATURES + SLACK,): features of the last step that are in no block
+    )
+    kept_rows: Array  # int64, beside kept_keys: their weight rows
     kept_sums: Array  # like the weights (labels,): the sums of these rows
     contents: Array  # int64 (a power of two,): the contents of blocks whose own sums are known
     content_sums: Array  # like the weights, beside contents: these sums; a single row is not kept
@@ -254,6 +249,7 @@ class Run(NamedTuple):
     block_owners: Array  # int64 (blocks,): the factor of an update that used the block last
     factor_rows: Array  # int64 (factors + 1, FactorColumn); the last row is the group's own
     kept_marks: Array  # int64 (KEPT_SUMS * (factors + 1), KeptColumn): fingerprints of kept sums
+    waiting: Array  # int64 (factors + 1, WaitingColumn): factors whose sums are to be kept
     block_stack: Array  # int64 (blocks + 1, StackColumn): from a block down to its sub-blocks
     meta: Array  # int64 (RunMeta,)
     delta: Array  # int64 (entries, DeltaColumn): the entries of Delta
@@ -333,6 +329,18 @@ class KeptColumn(IntEnum):
     WEIGHTS_OF = 1  # the version of the weights
 
 
+class WaitingColumn(IntEnum):
+    """A factor whose sums are kept, while these are computed or found."""
+
+    WAITING_AT = 0  # its row in factor_rows
+    WAITING_GROUP = 1
+    WAITING_MARK = 2  # its fingerprint
+    WAITING_PLACE = 3  # where its sums are kept
+    WAITING_ROW = 4  # the row of block_sums for them
+    WAITING_FIRST = 5  # where its features begin in out
+    WAITING_COUNT = 6  # the number of its features that may have weights
+
+
 class StackColumn(IntEnum):
     """A block on the way down to its sub-blocks."""
 
@@ -347,6 +355,7 @@ class DeltaColumn(IntEnum):
     DELTA_LABEL = 1
     DELTA_NEXT = 2  # the next entry of the same row, -1: none
     DELTA_KEY = 3  # the feature key of the row
+    DELTA_ENTRY = 4  # the place of its weight, if rows are sparse
 
 
 class Side(IntEnum):
@@ -421,9 +430,18 @@ OPEN_ROUND, WAITING_GOALS = ExtraList
 EXTRA_LISTS = len(ExtraList)
 SUMMED_IN, SUMS_ROW = FactorColumn
 FINGERPRINT, WEIGHTS_OF = KeptColumn
-KEPT_SUMS = 1 << 10  # sums that are kept for each factor
+(
+    WAITING_AT,
+    WAITING_GROUP,
+    WAITING_MARK,
+    WAITING_PLACE,
+    WAITING_ROW,
+    WAITING_FIRST,
+    WAITING_COUNT,
+) = WaitingColumn
+KEPT_SUMS = 1 << 8  # sums that are kept for each factor
 STACK_BLOCK, NEXT_SUB_BLOCK = StackColumn
-DELTA_ROW, DELTA_LABEL, DELTA_NEXT, DELTA_KEY = DeltaColumn
+DELTA_ROW, DELTA_LABEL, DELTA_NEXT, DELTA_KEY, DELTA_ENTRY = DeltaColumn
 SIBLINGS, CONTENDERS = Side
 FRONTIER, PATH, BLOCK_CODES = ScratchRow
 TOTAL_LOSS, TOTAL_MASS = LossColumn

@@ -11,7 +11,7 @@ import numpy as np
 
 from laso.engine import layout as at
 from laso.engine import option_kinds as kinds
-from laso.engine.bloom import filtered, for_decoding, without_filter
+from laso.engine.bloom import filtered, without_filter
 from laso.engine.checks import check_inputs, is_needed
 from laso.engine.layout import Array, Dataset, Out, Run, WeightTable
 from laso.engine.native import Kernels, compiled
@@ -19,6 +19,7 @@ from laso.engine.option_kinds import Options
 from laso.engine.problem import CompiledProblem, has_fingerprints, is_factored
 from laso.engine.room import check_room
 from laso.engine.rows import (
+    MATRICES,
     SOME,
     dense_rows,
     grown_entries,
@@ -30,6 +31,8 @@ from laso.engine.rows import (
 from laso.engine.shared import capped, no_sharing, note_capped, with_segments, with_shared
 from laso.engine.slots import placed
 from laso.errors import BadProblem, LasoError, SearchFailed, Unreachable
+
+EMPTY_OF = 8  # of so many rows one may be empty before all empty ones are removed
 
 # --------------------------------------------------------------------------- the weight table
 
@@ -108,6 +111,20 @@ def used_slots(table: WeightTable) -> Array:
     return used
 
 
+def has_empty_rows(table: WeightTable) -> bool:
+    """Return whether many rows have no weight, by a sample, or sparse rows have left many places.
+
+    Removing them takes long, so that a few may stay.
+    """
+    rows = int(table.ints[at.ROWS])
+    sample = np.arange(0, rows, 1 + rows // SOME)
+    names = [name for name in MATRICES if len(getattr(table, name))]
+    filled = [dense_rows(table, sample, name).any(axis=1) for name in names]
+    empty = len(sample) - np.count_nonzero(np.logical_or.reduce(filled))
+    unused = int(table.ints[at.USED]) - int(table.heads[:rows, at.HEAD_LENGTH].sum())
+    return bool(EMPTY_OF * empty > len(sample) or 2 * unused > int(table.ints[at.USED]))
+
+
 def without_empty_rows(table: WeightTable) -> WeightTable:
     """Return the table without the rows that have no weight, now or in the average.
 
@@ -170,24 +187,21 @@ def _scoring(table: WeightTable, ticks: int) -> WeightTable:
     """Return the weights averaged over so many examples; 0: the present weights."""
     rows = int(table.ints[at.USED if is_sparse(table) else at.ROWS])
     v = np.empty((rows, table.v.shape[1]), table.v.dtype)
-    weight = slice(None)
-    if is_sparse(table):
-        v[:, at.ENTRY_LABEL] = table.v[:rows, at.ENTRY_LABEL]
-        weight = slice(int(at.ENTRY_WEIGHT), None)
     for first in range(0, rows, SOME):  # in parts, since float64 takes twice the room
         part = slice(first, min(first + SOME, rows))
-        weights = table.v[part, weight].astype(np.float64)
+        weights = table.v[part].astype(np.float64)
         with np.errstate(over="ignore", invalid="ignore"):  # learning refuses what is not finite
             if ticks:
-                v[part, weight] = (table.reals[at.SCALES] * weights - table.u[part]) / ticks
+                v[part] = (table.reals[at.SCALES] * weights - table.u[part]) / ticks
             else:
-                v[part, weight] = table.reals[at.SCALE] * weights
+                v[part] = table.reals[at.SCALE] * weights
     reals = np.zeros(len(at.TableReal))
     reals[at.SCALE] = 1.0
     none, heads = table.precisions[:0], table.heads
     if is_sparse(table):  # learning moves sparse rows, so that their heads change
         heads = heads[: max(1, int(table.ints[at.ROWS]))].copy()
-    table = without_filter(table)._replace(heads=heads)
+    named = table.entry_labels[: rows if is_sparse(table) else 0].copy()
+    table = without_filter(table)._replace(heads=heads, entry_labels=named)
     return table._replace(v=v, u=table.u[:0], mark=table.mark[:0], reals=reals, precisions=none)
 
 
@@ -249,15 +263,17 @@ def new_run(
     features, scratch = most[at.MAX_FEATURES] + at.SLACK, 2 * (rounds + width) + 64
     blocks, labels, dtype = most[at.BLOCKS], n_labels(table), table.v.dtype
     factors = most[at.FACTORS] + 1 if is_factored(problem) else 0
-    kept = at.KEPT_SUMS * factors if has_fingerprints(problem) else 0
+    kept, together = 0, features
+    if has_fingerprints(problem):
+        kept, together = at.KEPT_SUMS * factors, int(factors * most[at.MAX_FEATURES]) + at.SLACK
     run = Run(
         states=np.zeros((nodes, most[at.STATE_SIZE]), np.int32),
         ints=np.zeros((nodes, len(at.NodeColumn)), np.int64),
         reals=np.zeros((nodes, len(at.NodeReal))),
         agenda=np.zeros((rounds + at.EXTRA_LISTS, at.FIRST + width), np.int64),
         groups=np.zeros(most[at.MAX_GROUPS] + at.SLACK, np.int32),
-        out=Out(np.zeros(features, np.int64), np.ones(features)),
-        rows=np.zeros(features, np.int64),
+        out=Out(np.zeros(together, np.int64), np.ones(together)),
+        rows=np.zeros(together, np.int64),
         kept_keys=np.zeros(features, np.int64),
         kept_rows=np.zeros(features, np.int64),
         kept_sums=np.zeros(labels, dtype),
@@ -269,6 +285,7 @@ def new_run(
         block_owners=np.zeros(blocks, np.int64),
         factor_rows=np.zeros((factors, len(at.FactorColumn)), np.int64),
         kept_marks=np.zeros((kept, len(at.KeptColumn)), np.int64),
+        waiting=np.zeros((factors, len(at.WaitingColumn)), np.int64),
         block_stack=np.zeros((blocks + 1, len(at.StackColumn)), np.int64),
         meta=np.zeros(len(at.RunMeta), np.int64),
         delta=np.zeros((1 << 10, len(at.DeltaColumn)), np.int64),
@@ -395,7 +412,8 @@ class Machine:
         self.check(dataset, order, table, learning=True)
         wrong = 0
         while len(order):
-            table = filtered(prepared(table, self.options), int(sizes(dataset, order).sum()))
+            items = int(sizes(dataset, order).sum())
+            table = filtered(self.problem, prepared(table, self.options), items)
             run = capped(run, table)
             done, errors, status = self.learning_kernels(
                 "learn_many", dataset, order, table, run, self.options
@@ -403,9 +421,12 @@ class Machine:
             wrong += errors
             order = order[done:]
             if status == at.MORE_ROWS:
-                table = without_empty_rows(table)
+                if has_empty_rows(table):
+                    table = without_empty_rows(table)
                 extra = max(len(run.delta), int(table.ints[at.ROWS]) // 4)
-                table = grown_table(table, extra, moves=len(run.rows))  # as many as one call adds
+                table = grown_table(
+                    table, extra, moves=len(run.kept_rows)
+                )  # as many as one call adds
             elif status in (at.MORE_NODES, at.MORE_ENTRIES, at.MORE_SCRATCH):
                 run = grown_run(run, status, f"example {int(order[0])}")
             elif status != at.DONE:
@@ -430,7 +451,7 @@ class Machine:
         self, dataset: Dataset, order: Array, table: WeightTable
     ) -> tuple[Array, Array, Array]:
         run, items = self.new_run(dataset, order, table), int(sizes(dataset, order).sum())
-        table = for_decoding(table, items)
+        table = filtered(self.problem, table, items)
         run = with_shared(self.problem, run, table, items)
         steps = np.zeros((items + 16, len(at.StepColumn)), np.int32)
         ends, scores = np.zeros(len(order), np.int64), np.zeros(len(order))

@@ -20,6 +20,7 @@ MANY_LABELS = 80  # rows are sparse from so many labels on
 SMALLEST = 2  # entries that a sparse row has room for
 SOME = 10_000  # rows to work on at a time
 MATRICES = ("v", "u", "precisions")
+ENTRIES = (*MATRICES, "entry_labels")  # arrays with something for each entry of sparse rows
 
 
 def is_sparse(table: WeightTable) -> bool:
@@ -46,7 +47,7 @@ def all_weights(table: WeightTable) -> Array:
     """Return the weights of a table, of any shape; zeros may be among them."""
     if not is_sparse(table):
         return table.v
-    return np.asarray(table.v[entries_of(table, all_rows(table)), at.ENTRY_WEIGHT])
+    return np.asarray(table.v[entries_of(table, all_rows(table)), 0])
 
 
 def all_rows(table: WeightTable) -> Array:
@@ -84,22 +85,8 @@ def dense_rows(table: WeightTable, rows: Array | int, name: str = "v") -> Array:
     if len(matrix):
         entries = entries_of(table, chosen)
         of = np.repeat(np.arange(len(chosen)), table.heads[chosen, at.HEAD_LENGTH])
-        labels = table.v[entries, at.ENTRY_LABEL].astype(np.int64)
-        made[of, labels] = matrix[entries, -1]
+        made[of, table.entry_labels[entries]] = matrix[entries, 0]
     return made if np.ndim(rows) else made[0]
-
-
-def with_copies(table: WeightTable) -> WeightTable:
-    """Return a table that only scores, with dense copies of its first rows as far as they are full.
-
-    Rows of tables for prediction are sorted by length. It takes a fraction of the time to add a
-    dense row.
-    """
-    if not is_sparse(table) or table.v.dtype != np.float32 or len(table.copies):
-        return table
-    full = table.heads[: int(table.ints[at.ROWS]), at.HEAD_LENGTH] == n_labels(table)
-    n = len(full) if full.all() else int(np.argmin(full))
-    return table._replace(copies=dense_rows(table, np.arange(n))) if n else table
 
 
 def densified(table: WeightTable) -> WeightTable:
@@ -112,7 +99,7 @@ def densified(table: WeightTable) -> WeightTable:
         name: dense_rows(table, rows if len(getattr(table, name)) else rows[:0], name)
         for name in MATRICES
     }
-    return table._replace(**dense, heads=no_heads())
+    return table._replace(**dense, heads=no_heads(), entry_labels=at.NO_LABELS)
 
 
 def check_dense(table: WeightTable) -> None:
@@ -142,10 +129,11 @@ def new_rows(n: int, labels: int, dtype: Any, *, sparse: bool) -> dict[str, Arra
         }
     entries = 4 * n
     return {
-        "v": np.zeros((entries, len(at.EntryColumn)), dtype),
+        "v": np.zeros((entries, 1), dtype),
         "u": np.zeros((entries, 1), dtype),
         "precisions": np.zeros((0, 1), dtype),
         "heads": np.zeros((n, len(at.HeadColumn)), np.int32),
+        "entry_labels": np.zeros(entries, np.int32),
     }
 
 
@@ -167,12 +155,11 @@ def from_triples(
     own = np.where(full[rows], labels, np.arange(len(rows)) - before[rows]).astype(np.int64)
     places = starts[rows] + own
     used, dtype = int(room.sum()), matrices["v"].dtype
-    v = np.zeros((used, len(at.EntryColumn)), dtype)
-    v[entries_in(starts[full], room[full]), at.ENTRY_LABEL] = np.tile(np.arange(width), full.sum())
-    v[places, at.ENTRY_LABEL] = labels
-    v[places, at.ENTRY_WEIGHT] = matrices["v"]
-    made: dict[str, Array] = {"v": v, "heads": heads}
-    for name in ("u", "precisions"):
+    named = np.zeros(used, np.int32)
+    named[entries_in(starts[full], room[full])] = np.tile(np.arange(width), full.sum())
+    named[places] = labels
+    made: dict[str, Array] = {"heads": heads, "entry_labels": named}
+    for name in MATRICES:
         made[name] = np.zeros((used if name in matrices else 0, 1), dtype)
         if name in matrices:
             made[name][places, 0] = matrices[name]
@@ -186,10 +173,10 @@ def triples(table: WeightTable, numbers: Array) -> tuple[Array, dict[str, Array]
     """
     rows = np.arange(len(numbers))
     entries = entries_of(table, rows)
-    labels = table.v[entries, at.ENTRY_LABEL].astype(np.int64)
+    labels = table.entry_labels[entries]
     of = np.repeat(numbers, table.heads[rows, at.HEAD_LENGTH])
     matrices = {name: getattr(table, name) for name in MATRICES}
-    values = {n: m[entries, -1] if len(m) else m.reshape(-1) for n, m in matrices.items()}
+    values = {n: m[entries, 0] if len(m) else m.reshape(-1) for n, m in matrices.items()}
     return of * n_labels(table) + labels, values
 
 
@@ -206,24 +193,27 @@ def sparse_rows(table: WeightTable, rows: Array) -> dict[str, Array]:
     names = [name for name in MATRICES if len(getattr(table, name)) == len(table.v)]
     entries = entries_of(table, rows)
     of = np.repeat(np.arange(len(rows)), table.heads[rows, at.HEAD_LENGTH])
-    values = {name: getattr(table, name)[entries, -1] for name in names}
+    values = {name: getattr(table, name)[entries, 0] for name in names}
     kept = np.logical_or.reduce([value != 0 for value in values.values()])
-    labels = table.v[entries[kept], at.ENTRY_LABEL]
+    labels = table.entry_labels[entries[kept]]
     matrices = {n: x[kept] for n, x in values.items()}
     return from_triples(of[kept], labels, matrices, len(rows), n_labels(table))
 
 
 def grown_entries(table: WeightTable, moves: int) -> WeightTable:
-    """Return a table of sparse rows with room for so many more moves of rows, or a quarter more."""
+    """Return a table of sparse rows with room for so many more moves of rows, or half as much more.
+
+    Memory that is not used yet is not taken from the system.
+    """
     used = int(table.ints[at.USED])
-    need = used + max(used // 4, 2 * moves * n_labels(table) + SMALLEST)
+    need = used + max(used // 2, 2 * moves * n_labels(table) + SMALLEST)
     if need <= len(table.v):
         return table
     grown = {}
-    for name in MATRICES:
+    for name in ENTRIES:
         old: Array = getattr(table, name)
         kept = len(old) or name != "precisions"
-        new = np.zeros((need if kept else 0, old.shape[1]), old.dtype)
+        new = np.zeros((need if kept else 0, *old.shape[1:]), old.dtype)
         new[: min(used, len(old))] = old[:used]
         grown[name] = new
     return table._replace(**grown)

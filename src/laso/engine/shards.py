@@ -64,6 +64,7 @@ class Start(NamedTuple):
     slots: Array
     v: Array
     heads: Array  # of sparse rows, at least one; of dense rows none
+    entry_labels: Array  # of sparse rows
     ints: Array
     reals: Array
     precisions: Array  # of arow()
@@ -163,6 +164,7 @@ def start_of(training: Training, keys: Array) -> Start:
         table.slots,
         table.v[:used],
         table.heads[: max(rows, 1)],
+        table.entry_labels[:used],
         table.ints,
         table.reals,
         table.precisions[: used if len(table.precisions) else 0],
@@ -359,12 +361,13 @@ def _table(start: Start) -> WeightTable:
     return WeightTable(
         slots=start.slots.copy(),
         v=v,
-        u=np.zeros((entries, 1) if sparse else v.shape, v.dtype),
+        u=np.zeros(v.shape, v.dtype),
         mark=np.full(room, -1, np.int64),
         ints=ints,
         reals=reals,
         precisions=longer(start.precisions, entries if len(start.precisions) else 0),
         heads=longer(start.heads, room) if sparse else no_heads(),
+        entry_labels=longer(start.entry_labels, entries if sparse else 0),
     )
 
 
@@ -443,6 +446,7 @@ def entries(start: Start, rows: int) -> tuple[Array, dict[str, Array]]:
         reals=start.reals,
         precisions=start.precisions,
         heads=start.heads,
+        entry_labels=start.entry_labels,
     )
     return triples(table, np.arange(rows))
 

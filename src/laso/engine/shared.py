@@ -57,7 +57,7 @@ def with_segments(problem: type[CompiledProblem], options: Options, run: Run) ->
         kept_steps=np.zeros((KEPT_STEPS, labels), dtype),
         expanded=np.zeros((rounds, at.FIRST_EXPANDED + width), np.int64),
         listed=np.zeros((BLOCKS_AHEAD, len(at.ListedColumn)), np.int64),
-        ahead=Out(np.zeros(ahead, np.int64), np.zeros(ahead)),
+        ahead=Out(np.zeros(ahead, np.int64), np.ones(ahead)),
         ahead_rows=np.zeros(ahead, np.int64),
     )
 

@@ -23,7 +23,10 @@ from laso.engine.slots import insert, placed
 from laso.files import naming
 from laso.locks import own_lock
 
-ARRAYS = ("keys", "slots", "v", "heads", "ints", "reals", "precisions", "squares")
+ARRAYS = (
+    *("keys", "slots", "v", "heads", "entry_labels"),
+    *("ints", "reals", "precisions", "squares"),
+)
 
 
 class Difference(NamedTuple):
@@ -112,8 +115,12 @@ def _with_entries(start: Start, found: Difference, rows: int) -> Start:
         made[name][np.searchsorted(union, found.where)] = getattr(found, name)
     row, label = np.divmod(union, int(start.ints[at.LABELS]))
     arrays = from_triples(row, label, made, len(start.keys), int(start.ints[at.LABELS]))
-    v, heads, precisions = (arrays[name] for name in ("v", "heads", "precisions"))
-    return start._replace(v=v, heads=heads, precisions=precisions)
+    return start._replace(
+        v=arrays["v"],
+        heads=arrays["heads"],
+        entry_labels=arrays["entry_labels"],
+        precisions=arrays["precisions"],
+    )
 
 
 class WeightLog:

@@ -13,7 +13,7 @@ import numpy as np
 
 from laso.calibration import Reliability
 from laso.data.table import locating
-from laso.engine.bloom import for_decoding
+from laso.engine.bloom import filtered
 from laso.engine.choose import engine_for
 from laso.engine.exact import ExactMachine
 from laso.engine.layout import Dataset, WeightTable
@@ -170,7 +170,8 @@ class Predictor(Published):
         made: WeightTable
         weights, made = self.prepared.get(FASTER, (None, self.weights_))
         if weights is not self.weights_:
-            made = for_decoding(self.weights_, len(dataset.items))
+            problem = self.task_.problem_for(dataset)
+            made = filtered(problem, self.weights_, len(dataset.items))
             if made is not self.weights_:
                 self.prepared[FASTER] = (self.weights_, made)
         return made

@@ -28,11 +28,9 @@ def wider(table: WeightTable, places: Sequence[int], n: int) -> WeightTable:
 
 def _relabelled(table: WeightTable, places: Sequence[int], n: int) -> WeightTable:
     """The same for sparse rows, whose entries name their labels."""
-    v, ints = table.v.copy(), table.ints.copy()
-    new = np.asarray(places, v.dtype)
-    v[:, at.ENTRY_LABEL] = new[v[:, at.ENTRY_LABEL].astype(np.int64)]
+    ints, named = table.ints.copy(), np.asarray(places, np.int32)[table.entry_labels]
     ints[at.LABELS] = n
-    made = sparse_rows(table._replace(v=v, ints=ints), np.arange(len(table.heads)))
+    made = sparse_rows(table._replace(entry_labels=named, ints=ints), np.arange(len(table.heads)))
     ints[at.USED] = len(made["v"])
     return table._replace(**made, ints=ints)
 
@@ -59,10 +57,7 @@ def moved(weights: Array, places: Sequence[int], n: int) -> Array:
 def changed_weights(table: WeightTable, change: Callable[[Array], Array]) -> WeightTable:
     """A table that only scores, with a function of all weights; zero must stay zero."""
     v = table.v.copy()
-    if is_sparse(table):
-        v[:, at.ENTRY_WEIGHT] = change(v[:, at.ENTRY_WEIGHT])
-    else:
-        v[:] = change(v)
+    v[:] = change(v)
     return table._replace(v=v)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 
 from laso.engine.kernels.agenda import (
+    counts_losses,
     enqueue,
     make_queue,
     make_state,
@@ -226,7 +227,8 @@ def siblings(x, y, table, run, options, node):
                 if options.keyed:
                     ints[child, KEY] = key(x, state, group, label)
                 reals[child, LOSS] = reals[parent, LOSS]
-                reals[child, LOSS] += loss(x, y, state, group, label, True, True)
+                if counts_losses(options):
+                    reals[child, LOSS] += loss(x, y, state, group, label, True, True)
                 check_round(run, options, child)
                 score_step(x, table, run, child)
                 front[n_front] = child

@@ -89,10 +89,20 @@ def listed_label(x, state, group, i, run, n_listed):
     return checked_choice(x, state, group, i, run) if NARROWED and n_listed >= 0 else i
 
 
+def most_features(run):
+    """Return the largest number of features that one call may write."""
+    return run.kept_keys.shape[0] - SLACK
+
+
 def checked_features(x, state, group, run):
     """Write the features of a step that are in no block, and return their number."""
-    n = features(x, state, group, run.out)
-    return checked_count(run.meta, n, run.rows.shape[0] - SLACK, IN_FEATURES)
+    return features_in(x, state, group, run.out, run)
+
+
+def features_in(x, state, group, out, run):
+    """Do what ``checked_features`` does, with a buffer of its own."""
+    n = features(x, state, group, out)
+    return checked_count(run.meta, n, most_features(run), IN_FEATURES)
 
 
 def checked_block_features(x, number, run):
@@ -103,7 +113,7 @@ def checked_block_features(x, number, run):
 def block_features_in(x, number, run, out):
     """Do what ``checked_block_features`` does, in another buffer."""
     n = block_features(x, number, out)
-    n = checked_count(run.meta, n, run.rows.shape[0] - SLACK, IN_BLOCK_FEATURES)
+    n = checked_count(run.meta, n, most_features(run), IN_BLOCK_FEATURES)
     if run.meta[DROPOUT] > 0:
         n = drop_features(out, n, mix(run.meta[VISIT], number), run.meta[DROPOUT])
     return n

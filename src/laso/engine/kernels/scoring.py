@@ -27,6 +27,7 @@ from laso.engine.kernels.promises import (
     checked_features,
     checked_labels,
     checked_sub_block,
+    features_in,
     listed_label,
     note_fault,
 )
@@ -37,6 +38,8 @@ from laso.engine.kernels.weights import (
     find,
     find_rows,
     is_sparse,
+    request_entries,
+    request_rows,
     shorten_keys,
     weight_at,
 )
@@ -60,8 +63,16 @@ from laso.engine.layout import (
     SUMMED_IN,
     SUMS_ROW,
     VERSION,
+    WAITING_AT,
+    WAITING_COUNT,
+    WAITING_FIRST,
+    WAITING_GROUP,
+    WAITING_MARK,
+    WAITING_PLACE,
+    WAITING_ROW,
     WEIGHTS,
     WEIGHTS_OF,
+    Out,
 )
 
 # --------------------------------------------------------------------------- cached blocks
@@ -167,7 +178,8 @@ def score_labels(x, state, group, table, run):
     n = checked_features(x, state, group, run)
     if GROUPED:
         keep_rows(table, run, n)
-        add_known_rows(table, run, run.kept_rows, run.meta[KEPT_ROWS], sums)
+        request_entries(table, run.kept_rows, run.meta[KEPT_ROWS])
+        add_known_rows(table, run.out.values, run.kept_rows, run.meta[KEPT_ROWS], sums)
     else:
         add_rows(table, run, n, sums)
 
@@ -183,46 +195,86 @@ def keep_rows(table, run, n):
         same &= kept[f] == keys[f]
         kept[f] = keys[f]
     if not same:
-        meta[KEPT_ROWS] = find_rows(table, run, n, run.kept_rows)
+        n_requested = request_rows(table, run.out, n)
+        meta[KEPT_ROWS] = find_rows(table, run.out, n_requested, run.kept_rows)
         meta[KEPT_KEYS], meta[KEPT_VERSION] = n, meta[VERSION]
 
 
 # --------------------------------------------------------------------------- factors
 
 
-def kept_place(x, state, group, run, at):
-    """Return where the sums of the factor ``at`` are kept, and whether they are there already.
+def sum_kept(x, state, group, table, run):
+    """Sum those factors of a step whose sums are kept, all at once, unless they are known already.
 
-    -1: they are not kept. Of two factors with one place, the later one takes it.
+    The features of all of them are looked up together, so that each loop finds the memory that the
+    one before has prefetched. Of two factors with one place, the later one takes it.
     """
-    kept, mark = run.kept_marks, fingerprint(x, state, group)
-    if mark == -1:
-        return -1, False
-    place = at * KEPT_SUMS + (mark & (KEPT_SUMS - 1))
-    known = kept[place, FINGERPRINT] == mark and kept[place, WEIGHTS_OF] == run.meta[WEIGHTS]
-    kept[place, FINGERPRINT], kept[place, WEIGHTS_OF] = mark, run.meta[WEIGHTS]
-    return place, known
+    waiting, kept, n = run.waiting, run.kept_marks, request_kept(x, state, group, run)
+    first, n_unknown = 0, 0
+    for i in range(n):
+        at, place = waiting[i, WAITING_AT], waiting[i, WAITING_PLACE]
+        mark, weights = waiting[i, WAITING_MARK], run.meta[WEIGHTS]
+        row = run.block_versions.shape[0] + run.factor_rows.shape[0] + place
+        run.factor_rows[at, SUMMED_IN], run.factor_rows[at, SUMS_ROW] = run.meta[EXPANSION], row
+        if kept[place, FINGERPRINT] == mark and kept[place, WEIGHTS_OF] == weights:
+            prefetch(run.block_sums, row)
+            continue
+        kept[place, FINGERPRINT], kept[place, WEIGHTS_OF] = mark, weights
+        out = Out(run.out.keys[first:], run.out.values[first:])
+        written = features_in(x, state, waiting[i, WAITING_GROUP], out, run)
+        waiting[n_unknown, WAITING_ROW], waiting[n_unknown, WAITING_FIRST] = row, first
+        waiting[n_unknown, WAITING_COUNT] = request_rows(table, out, written)
+        first += written
+        n_unknown += 1
+    for i in range(n_unknown):
+        first = waiting[i, WAITING_FIRST]
+        out = Out(run.out.keys[first:], run.out.values[first:])
+        found = find_rows(table, out, waiting[i, WAITING_COUNT], run.rows[first:])
+        waiting[i, WAITING_COUNT] = found
+    for i in range(n_unknown):
+        request_entries(table, run.rows[waiting[i, WAITING_FIRST] :], waiting[i, WAITING_COUNT])
+    for i in range(n_unknown):
+        first, row = waiting[i, WAITING_FIRST], waiting[i, WAITING_ROW]
+        values, rows, sums = run.out.values[first:], run.rows[first:], run.block_sums[row]
+        fill(sums, 0.0)
+        add_known_rows(table, values, rows, waiting[i, WAITING_COUNT], sums)
+        run.block_maxima[row] = highest(sums, checked_labels(x, run))
+
+
+def request_kept(x, state, group, run):
+    """List the factors of a step whose sums are kept and not computed in this expansion.
+
+    Where their sums are kept is prefetched; returns the number of these factors.
+    """
+    waiting, n = run.waiting, 0
+    i, other, at = 0, int(group), run.factor_rows.shape[0] - 1
+    while other >= 0:
+        if run.factor_rows[at, SUMMED_IN] != run.meta[EXPANSION]:
+            mark = fingerprint(x, state, other)
+            if mark != -1 and checked_block(x, state, other, run) < 0:
+                place = at * KEPT_SUMS + (mark & (KEPT_SUMS - 1))
+                prefetch(run.kept_marks, place)
+                waiting[n, WAITING_AT], waiting[n, WAITING_GROUP] = at, other
+                waiting[n, WAITING_MARK], waiting[n, WAITING_PLACE] = mark, place
+                n += 1
+        other, its_label = factors(x, state, group, i)
+        if is_bad_factor(run, other, its_label):
+            return n
+        i, at = i + 1, other
+    return n
 
 
 def factor_sums(x, state, group, table, run, at):
     """Return the row of run.block_sums with a factor's sums; -1 if the factor has no features.
 
-    The row is that of its block if the factor has no other features; else one where they are kept,
-    or a spare one.
+    The row is that of its block if the factor has no other features; else a spare one.
     """
     cached, spare = run.block_sums, run.block_versions.shape[0] + at
     number = checked_block(x, state, group, run)
     if number >= 0 and run.block_versions[number] != run.meta[VERSION]:
         sum_block(x, table, run, number)
-    place = -1
-    if KEPT and number < 0:
-        place, known = kept_place(x, state, group, run, at)
-        if place >= 0:
-            spare = run.block_versions.shape[0] + run.factor_rows.shape[0] + place
-        if known:
-            return spare
     n = checked_features(x, state, group, run)
-    if n == 0 and place < 0:
+    if n == 0:
         return number
     sums = cached[spare]
     if number >= 0:
@@ -277,6 +329,8 @@ def score_factors(x, state, group, table, run, least, n_listed):
     cached, maxima, own = run.block_sums, run.block_maxima, run.factor_rows.shape[0] - 1
     top = size = 0.0
     run.factor_rows[own, SUMMED_IN] = -1
+    if KEPT:
+        sum_kept(x, state, group, table, run)
     i, other, its_label = 0, int(group), SAME_LABEL
     while other >= 0:
         row = factor_row(x, state, other, table, run, own if i == 0 else other)

@@ -47,9 +47,10 @@ from laso.engine.kernels.weights import (
     add_known_rows,
     add_rows,
     fill,
+    find_rows,
     keep_known,
+    request_entries,
     request_rows,
-    requested_rows,
     shorten_keys,
 )
 from laso.engine.layout import (
@@ -228,13 +229,15 @@ def sum_listed(x, table, run):
         first, n = listed[j, LISTED_FIRST], listed[j, LISTED_ROWS]
         if n > 0:
             out = Out(run.ahead.keys[first:], run.ahead.values[first:])
-            listed[j, LISTED_ROWS] = requested_rows(table, out, n, run.ahead_rows[first:])
+            listed[j, LISTED_ROWS] = find_rows(table, out, n, run.ahead_rows[first:])
     for j in range(run.meta[LISTED]):
         number, first = listed[j, LISTED_BLOCK], listed[j, LISTED_FIRST]
         sums, own = cached[number], run.content_sums[listed[j, LISTED_PLACE]]
         if first >= 0:
+            rows, n = run.ahead_rows[first:], listed[j, LISTED_ROWS]
             fill(own, 0.0)
-            add_known_rows(table, run, run.ahead_rows[first:], listed[j, LISTED_ROWS], own)
+            request_entries(table, rows, n)
+            add_known_rows(table, run.ahead.values[first:], rows, n, own)
         add_sub_blocks(x, run, number)
         for label in range(n_labels):
             sums[label] += own[label]

@@ -24,18 +24,19 @@ from laso.engine.kernels.weights import (
 from laso.engine.layout import (
     BLOCK_CODES,
     CONTENDERS,
+    DELTA_ENTRY,
     DELTA_KEY,
     DELTA_LABEL,
     DELTA_NEXT,
     DELTA_ROW,
     DONE,
     ENTRIES,
-    ENTRY_WEIGHT,
     ERRORS,
     FAULT,
     GENERATION,
     GOOD,
     GROUP,
+    HEAD_START,
     HEAVIER,
     LABEL,
     LABELS,
@@ -247,6 +248,9 @@ def add_features(table, run, n, label, mass):
         else:
             prefetch(table.v[:, label], run.rows[f])
             prefetch(table.u[:, label], run.rows[f])
+    if sparse:
+        for f in range(n):
+            prefetch(table.entry_labels, table.heads[run.rows[f], HEAD_START])
     for f in range(n):
         if sparse:
             add_entry_to_row(table, run.rows[f], label)
@@ -312,6 +316,16 @@ def add_losses(run, n_contenders):
 # --------------------------------------------------------------------------- the weights
 
 
+def find_entries(table, run):
+    """Write where the weights of Delta are in sparse rows, which will not move any more."""
+    delta = run.delta
+    for e in range(run.meta[ENTRIES]):
+        at = entry_of(table, delta[e, DELTA_ROW], delta[e, DELTA_LABEL])
+        delta[e, DELTA_ENTRY] = at
+        prefetch(table.v, at)
+        prefetch(table.u, at)
+
+
 def add_delta(table, run, step, dot, square):
     """w <- w + step * Delta, and the running sum for the average."""
     v, u, delta, values = table.v, table.u, run.delta, run.values
@@ -320,9 +334,8 @@ def add_delta(table, run, step, dot, square):
     for e in range(run.meta[ENTRIES]):
         dv = step * values[e] / scale
         if sparse:
-            at = entry_of(table, delta[e, DELTA_ROW], delta[e, DELTA_LABEL])
-            v[at, ENTRY_WEIGHT] += dv
-            u[at, 0] += scales * dv
+            v[delta[e, DELTA_ENTRY], 0] += dv
+            u[delta[e, DELTA_ENTRY], 0] += scales * dv
         else:
             v[delta[e, DELTA_ROW], delta[e, DELTA_LABEL]] += dv
             u[delta[e, DELTA_ROW], delta[e, DELTA_LABEL]] += scales * dv
@@ -336,7 +349,7 @@ def add_confident(table, run, options, hinge, rate):
         row, label, value = delta[e, DELTA_ROW], delta[e, DELTA_LABEL], values[e]
         weight = weight_at(table, row, label)
         if sparse:
-            row, label = entry_of(table, row, label), 0
+            row, label = delta[e, DELTA_ENTRY], 0
         scaled = value / (1.0 / variance + past[row, label] / options.c)
         spread += value * scaled
         past[row, label] += value * value
@@ -351,8 +364,8 @@ def rescale(table):
     v, u, reals = table.v, table.u, table.reals
     if is_sparse(table):
         for e in range(table.ints[USED]):
-            u[e, 0] = -(reals[SCALES] * v[e, ENTRY_WEIGHT] - u[e, 0])
-            v[e, ENTRY_WEIGHT] *= reals[SCALE]
+            u[e, 0] = -(reals[SCALES] * v[e, 0] - u[e, 0])
+            v[e, 0] *= reals[SCALE]
         reals[SCALE] = 1.0
         reals[SCALES] = 0.0
         return
@@ -381,8 +394,13 @@ def apply_update(table, run, options, rate, errors):
     delta, values, reals = run.delta, run.values, table.reals
     k = table.ints[GENERATION]
     dot = square = 0.0
+    if is_sparse(table):
+        find_entries(table, run)
     for e in range(run.meta[ENTRIES]):
-        weight = weight_at(table, delta[e, DELTA_ROW], delta[e, DELTA_LABEL])
+        if is_sparse(table):
+            weight = table.v[delta[e, DELTA_ENTRY], 0]
+        else:
+            weight = table.v[delta[e, DELTA_ROW], delta[e, DELTA_LABEL]]
         dot += reals[SCALE] * weight * values[e]
         square += values[e] * values[e]
     clear_marks(table.mark, run)

@@ -4,13 +4,11 @@
 
 from __future__ import annotations
 
-from laso.engine.hashing import mix, prefetch
+from laso.engine.hashing import flat, mix, prefetch
 from laso.engine.kernels.placeholders import WEIGHTED
 from laso.engine.layout import (
     BITS,
     DROPOUT_SCALE,
-    ENTRY_LABEL,
-    ENTRY_WEIGHT,
     HEAD_LENGTH,
     HEAD_START,
     LABELS,
@@ -20,6 +18,8 @@ from laso.engine.layout import (
     USED,
     Out,
 )
+
+LINE = 16  # weights that come into the processor's cache at once
 
 
 def fill(array, value):
@@ -100,11 +100,15 @@ def is_sparse(table):
 
 def entry_of(table, row, label):
     """Return the entry of a label in a sparse row, -1 if there is none."""
-    v, first, n = table.v, table.heads[row, HEAD_START], table.heads[row, HEAD_LENGTH]
+    names, first, n = (
+        table.entry_labels,
+        table.heads[row, HEAD_START],
+        table.heads[row, HEAD_LENGTH],
+    )
     if n == table.ints[LABELS]:
         return first + label
     for e in range(first, first + n):
-        if v[e, ENTRY_LABEL] == label:
+        if names[e] == label:
             return e
     return -1
 
@@ -114,7 +118,7 @@ def weight_at(table, row, label):
     if not is_sparse(table):
         return table.v[row, label]
     e = entry_of(table, row, label)
-    return table.v[e, ENTRY_WEIGHT] if e >= 0 else 0.0
+    return table.v[e, 0] if e >= 0 else 0.0
 
 
 def most_entries(labels: int) -> int:
@@ -127,17 +131,18 @@ def most_entries(labels: int) -> int:
 
 def make_full(table, row):
     """Give all labels an entry in a sparse row, in their order; the table must have room."""
-    v, u, past, heads, labels = table.v, table.u, table.precisions, table.heads, table.ints[LABELS]
+    v, u, past, names = table.v, table.u, table.precisions, table.entry_labels
+    heads, labels = table.heads, table.ints[LABELS]
     first, n, new = heads[row, HEAD_START], heads[row, HEAD_LENGTH], table.ints[USED]
     table.ints[USED] += labels
     for label in range(labels):
-        v[new + label, ENTRY_LABEL] = label
-        v[new + label, ENTRY_WEIGHT] = u[new + label, 0] = 0.0
+        names[new + label] = label
+        v[new + label, 0] = u[new + label, 0] = 0.0
         if past.shape[0] > 0:
             past[new + label, 0] = 0.0
     for i in range(first, first + n):
-        at = new + int(v[i, ENTRY_LABEL])
-        v[at, ENTRY_WEIGHT] = v[i, ENTRY_WEIGHT]
+        at = new + names[i]
+        v[at, 0] = v[i, 0]
         u[at, 0] = u[i, 0]
         if past.shape[0] > 0:
             past[at, 0] = past[i, 0]
@@ -149,6 +154,7 @@ def add_entry_to_row(table, row, label):
     if entry_of(table, row, label) >= 0:
         return
     v, u, past, heads = table.v, table.u, table.precisions, table.heads
+    names = table.entry_labels
     first, n = heads[row, HEAD_START], heads[row, HEAD_LENGTH]
     if n == most_entries(table.ints[LABELS]):
         make_full(table, row)
@@ -157,64 +163,55 @@ def add_entry_to_row(table, row, label):
         new = table.ints[USED]
         table.ints[USED] += max(2, 2 * n)
         for i in range(n):
-            v[new + i, ENTRY_LABEL] = v[first + i, ENTRY_LABEL]
-            v[new + i, ENTRY_WEIGHT] = v[first + i, ENTRY_WEIGHT]
+            names[new + i] = names[first + i]
+            v[new + i, 0] = v[first + i, 0]
             u[new + i, 0] = u[first + i, 0]
             if past.shape[0] > 0:
                 past[new + i, 0] = past[first + i, 0]
         heads[row, HEAD_START] = first = new
-    v[first + n, ENTRY_LABEL] = label
-    v[first + n, ENTRY_WEIGHT] = u[first + n, 0] = 0.0
+    names[first + n] = label
+    v[first + n, 0] = u[first + n, 0] = 0.0
     if past.shape[0] > 0:
         past[first + n, 0] = 0.0
     heads[row, HEAD_LENGTH] = n + 1
 
 
-def add_full_row(v, first, value, sums):
+def add_full_row(weights, value, sums):
     """Add the weights of a full row to the sums."""
     for label in range(sums.shape[0]):
         if WEIGHTED:
-            sums[label] += v[first + label, ENTRY_WEIGHT] * value
+            sums[label] += weights[label] * value
         else:
-            sums[label] += v[first + label, ENTRY_WEIGHT]
+            sums[label] += weights[label]
 
 
-def add_copy(copies, row, value, sums):
-    """Add the weights of the dense copy of a row to the sums."""
-    for label in range(sums.shape[0]):
-        if WEIGHTED:
-            sums[label] += copies[row, label] * value
-        else:
-            sums[label] += copies[row, label]
-
-
-def add_sparse_rows(table, run, rows, known, sums):
+def add_sparse_rows(table, values, rows, known, sums):
     """Add the weights of some sparse rows to the sums.
 
     Labels without an entry have a weight of zero, so that the sums are those of dense rows.
     """
-    v, heads, values, labels = table.v, table.heads, run.out.values, sums.shape[0]
-    copies, copied = table.copies, table.copies.shape[0]
+    names, heads, labels = table.entry_labels, table.heads, sums.shape[0]
+    weights = flat(table.v)
     for i in range(known):
-        if rows[i] >= copied:
-            prefetch(v, heads[rows[i], HEAD_START])
-    for i in range(known):
-        if rows[i] < copied:
-            add_copy(copies, rows[i], values[i] if WEIGHTED else 1.0, sums)
-            continue
         first, n = heads[rows[i], HEAD_START], heads[rows[i], HEAD_LENGTH]
         if n == labels:
-            add_full_row(v, first, values[i] if WEIGHTED else 1.0, sums)
+            add_full_row(weights[first : first + n], values[i] if WEIGHTED else 1.0, sums)
             continue
         for e in range(first, first + n):
             if WEIGHTED:
-                sums[int(v[e, ENTRY_LABEL])] += v[e, ENTRY_WEIGHT] * values[i]
+                sums[names[e]] += weights[e] * values[i]
             else:
-                sums[int(v[e, ENTRY_LABEL])] += v[e, ENTRY_WEIGHT]
+                sums[names[e]] += weights[e]
+
+
+# Rows are added in four steps, each of which finds the memory that the one before has prefetched.
 
 
 def request_rows(table, out, n):
-    """Keep those of the n features in a buffer that may have a row, and prefetch their slots."""
+    """Prefetch the slots of those of the n features in a buffer that may have a row; their number.
+
+    Other features are left out of the buffer.
+    """
     slots, keys = table.slots, out.keys
     n = keep_known(table, out, shorten_keys(keys, n, table.ints[BITS]))
     for f in range(n):
@@ -222,19 +219,13 @@ def request_rows(table, out, n):
     return n
 
 
-def requested_rows(table, out, n, rows):
-    """Write the rows of those of the n features in a buffer that have one; their number.
-
-    ``request_rows`` has prefetched what is read here, as this does for ``add_known_rows``.
-    """
+def find_rows(table, out, n, rows):
+    """Write the rows of those of the n features in a buffer that have one; their number."""
     slots, v, keys, values = table.slots, table.v, out.keys, out.values
     known, sparse, last = 0, is_sparse(table), table.v[:, table.v.shape[1] - 1]
-    copies, copied = table.copies, table.copies.shape[0]
     for f in range(n):
         rows[known] = find(slots, keys[f])
-        if sparse and 0 <= rows[known] < copied:
-            prefetch(copies, rows[known])
-        elif sparse:
+        if sparse:
             prefetch(table.heads, max(rows[known], 0))
         else:
             prefetch(v, max(rows[known], 0))
@@ -245,16 +236,23 @@ def requested_rows(table, out, n, rows):
     return known
 
 
-def find_rows(table, run, n, rows):
-    """Write the rows of those of the n features in the buffer that have one; their number."""
-    return requested_rows(table, run.out, request_rows(table, run.out, n), rows)
-
-
-def add_known_rows(table, run, rows, known, sums):
-    """Add the weights of some rows to the sums, for all labels at once."""
-    v, values = table.v, run.out.values
+def request_entries(table, rows, known):
+    """Prefetch the entries of some rows, if these are sparse."""
     if is_sparse(table):
-        add_sparse_rows(table, run, rows, known, sums)
+        v, names, heads = table.v, table.entry_labels, table.heads
+        for i in range(known):
+            first, n = heads[rows[i], HEAD_START], heads[rows[i], HEAD_LENGTH]
+            for e in range(first, first + n, LINE):
+                prefetch(v, e)
+            if n < table.ints[LABELS]:
+                prefetch(names, first)
+
+
+def add_known_rows(table, values, rows, known, sums):
+    """Add the weights of some rows to the sums, for all labels at once."""
+    v = table.v
+    if is_sparse(table):
+        add_sparse_rows(table, values, rows, known, sums)
         return
     for i in range(known):
         row = rows[i]
@@ -268,5 +266,6 @@ def add_known_rows(table, run, rows, known, sums):
 
 def add_rows(table, run, n, sums):
     """Add the weights of the n features in the buffer to the sums, for all labels at once."""
-    known = find_rows(table, run, n, run.rows)
-    add_known_rows(table, run, run.rows, known, sums)
+    known = find_rows(table, run.out, request_rows(table, run.out, n), run.rows)
+    request_entries(table, run.rows, known)
+    add_known_rows(table, run.out.values, run.rows, known, sums)
