@@ -60,7 +60,6 @@ INLINED = frozenset(
         "child_of",
         "clear_marks",
         "count_good",
-        "counts_losses",
         "drop_features",
         "drop_last",
         "entry_of",

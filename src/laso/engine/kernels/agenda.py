@@ -69,7 +69,7 @@ from laso.engine.layout import (
     WAITING_GOALS,
     G,
 )
-from laso.engine.option_kinds import LOSS_PROPORTIONAL, RANKED
+from laso.engine.option_kinds import RANKED
 
 # --------------------------------------------------------------------------- nodes
 
@@ -311,11 +311,6 @@ def score_group(x, y, table, run, options, node, group, n):
     return score_factors(x, state, group, table, run, least, n)
 
 
-def counts_losses(options):
-    """Return whether the update looks at the losses of nodes, which may take long to count."""
-    return options.by_loss or options.weighting == LOSS_PROPORTIONAL
-
-
 def checked_round(at, low, rounds):
     """Return the round ``at``, or the first that does not exist if it is not above ``low``."""
     return at if low < at < rounds else rounds
@@ -374,7 +369,7 @@ def expand(x, y, table, run, options, node):
             reals[child, G] = new_g
             reals[child, SCORE] = score
             reals[child, LOSS] = reals[node, LOSS]
-            if oracle != NO_GOLD and counts_losses(options):
+            if oracle != NO_GOLD:
                 reals[child, LOSS] += loss(x, y, state, group, label, was_good, good)
             insert(agenda, meta, at, place, child)
             threshold = entry_threshold(agenda, reals, width, at)

@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 
 from laso.engine.kernels.agenda import (
-    counts_losses,
     enqueue,
     make_queue,
     make_state,
@@ -227,8 +226,7 @@ def siblings(x, y, table, run, options, node):
                 if options.keyed:
                     ints[child, KEY] = key(x, state, group, label)
                 reals[child, LOSS] = reals[parent, LOSS]
-                if counts_losses(options):
-                    reals[child, LOSS] += loss(x, y, state, group, label, True, True)
+                reals[child, LOSS] += loss(x, y, state, group, label, True, True)
                 check_round(run, options, child)
                 score_step(x, table, run, child)
                 front[n_front] = child
