@@ -291,7 +291,7 @@ LAYERS = [  # as in the picture, the lowest first; a folder imports only from th
     {"cli"},
 ]
 BESIDE = {
-    *("examples", "__init__", "precision_recall", "calibration"),
+    *("examples", "__init__", "__main__", "precision_recall", "calibration"),
     *("model_file", "compression", "training_file", "load_limits", "saving"),
     *("plain_file", "placed_weights"),
 }
