@@ -337,7 +337,8 @@ def test_no_file_decides_where_to_write_or_how_many_work(tmp_path):
 def parser(tmp_path_factory):
     path = tmp_path_factory.mktemp("parser") / "parser"
     trees = [[(2, "det"), (3, "nsubj"), (0, "root")]] * 2
-    Parser(epochs=1, queue=2).fit(X[:2], trees).save(path, training=True)
+    how: Any = {"system": "arc-hybrid", "queue": 2}
+    Parser(epochs=1, **how).fit(X[:2], trees).save(path, training=True)
     return path
 
 

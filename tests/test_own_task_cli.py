@@ -238,9 +238,9 @@ from laso.estimators import learning, prediction
 learning.Checkpoint.is_due = lambda self: True
 write = prediction.write_file
 left = 2
-def write_and_die(path, *rest):
+def write_and_die(path, *rest, **how):
     global left
-    size = write(path, *rest)
+    size = write(path, *rest, **how)
     left -= 1
     if not left:
         os.kill(os.getpid(), 9)

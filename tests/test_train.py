@@ -376,9 +376,9 @@ from laso.estimators import learning, prediction
 learning.Checkpoint.is_due = lambda self: True
 left = int(sys.argv.pop(1))
 write = prediction.write_file
-def write_and_die(path, *rest):
+def write_and_die(path, *rest, **how):
     global left
-    size = write(path, *rest)
+    size = write(path, *rest, **how)
     left -= 1
     if not left:
         os.kill(os.getpid(), 9)

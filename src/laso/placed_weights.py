@@ -28,8 +28,10 @@ def pack_table(table: WeightTable) -> Tensors:
     v = made.v
     if is_sparse(made):
         rows = all_rows(made)
-        tensors[LENGTHS] = made.heads[rows, at.HEAD_LENGTH].astype("<u4")
+        lengths = made.heads[rows, at.HEAD_LENGTH]
         entries = entries_of(made, rows)
+        entries = entries[np.lexsort((made.entry_labels[entries], np.repeat(rows, lengths)))]
+        tensors[LENGTHS] = lengths.astype("<u4")
         v, tensors[LABELS] = v[entries], made.entry_labels[entries].astype("<i4")
     return tensors | {WEIGHTS: v.ravel().astype(v.dtype.newbyteorder("<"))}
 
