@@ -136,7 +136,8 @@ def parse_trees(options: argparse.Namespace) -> int:
         return 2
     results = (options.results or HERE / "results").resolve()
     work = options.work or Path(tempfile.gettempdir(), "laso-parsing")
-    say(f"wrote {parsing.run(work.resolve(), results, say, only=only, again=options.decode)}")
+    chosen = parsing.Chosen(only, options.configs, options.tags)
+    say(f"wrote {parsing.run(work.resolve(), results, say, chosen, again=options.decode)}")
     return 0
 
 
@@ -161,6 +162,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--corpus", default="conll2000", choices=["conll2000", "bundled"])
     made.add_argument("--results", type=Path, metavar="FOLDER", help="where the results are kept")
     made.add_argument("--work", type=Path, metavar="FOLDER", help="of parsing: where models stay")
+    made.add_argument(
+        "--tags", nargs="+", default=[], choices=parsing.TAGS, help="of parsing: only these tags"
+    )
     made.add_argument("--decode", action="store_true", help="of parsing: only decode once more")
     return made
 

@@ -14,9 +14,9 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks.parsers import SYSTEMS, ParserSystem, read_trees, trees_of
 from laso.data import find_corpus
@@ -146,23 +146,32 @@ def decode(system: ParserSystem, folder: Path, job: Row) -> Row:
 # --------------------------------------------------------------------------- all of them
 
 
-def run(work: Path, results: Path, say: Say, *, only: Iterable[str] = (), again: bool) -> Path:
-    """Measure all systems, save parsing.json and write parsing.md; return its path.
+class Chosen(NamedTuple):
+    """Names of what to measure; those that are not given mean all."""
 
-    ``only`` are names of systems; ``again`` decodes once more with the models that are there.
+    systems: Sequence[str] = ()
+    configs: Sequence[str] = ()  # without their seeds
+    tags: Sequence[str] = ()
+
+
+def run(work: Path, results: Path, say: Say, chosen: Chosen, *, again: bool) -> Path:
+    """Measure what is chosen, save parsing.json and write parsing.md; return its path.
+
+    ``again`` decodes once more with the models that are there.
     """
     work.mkdir(parents=True, exist_ok=True)
     path = results / "parsing.json"
     rows: list[Row] = measure.load(path) or []
-    chosen = [system for name, system in SYSTEMS.items() if not only or name in only]
-    for tags in TAGS:
+    for tags in chosen.tags or TAGS:
         files: dict[str, Path] = {}
-        for system in chosen:
+        for system in (SYSTEMS[name] for name in chosen.systems or SYSTEMS):
             if system.missing():
                 say(f"{system.name}: skipped, {system.missing()}")
                 continue
             for config, settings in system.configs.items():
                 key = {"system": system.name, "config": config, "tags": tags}
+                if chosen.configs and config.partition(", seed")[0] not in chosen.configs:
+                    continue
                 known = next((row for row in rows if key.items() <= row.items()), None)
                 if known is not None and not again:
                     continue
