@@ -30,7 +30,7 @@ SEEDS = (0, 1, 2)
 EPOCHS = 10  # of one shard, as by default; shards have MORE times as many
 MORE = 1.3
 SEEDED = (1, 2, 16)  # shards that are learned with all seeds
-SIMULATED = (1, 2, 4, 8, 16, 32, 64)
+SIMULATED = (1, 2, 4, 8, 16, 32, 64)  # of the first corpus
 RUNS = 3  # of each measurement of time
 TIMES = 10  # copies of CoNLL-2000, to compare backends with
 FEW_EPOCHS = 6  # on these copies
@@ -217,14 +217,14 @@ def cluster(backend: str, workers: int = 2) -> Iterator[None]:
 
 def quality() -> dict[Case, Callable[[Case], Row]]:
     """Return what measures scores: shards one after the other, and ways to mix them."""
+    name = next(iter(CORPORA))
     cases = [
-        Case(f"learning, {name}", shards=shards, epochs=more_epochs(shards), seed=seed)
-        for some, seeds in ((SEEDED, SEEDS), (SIMULATED, SEEDS[:1]))
+        Case(f"learning, {each}", shards=shards, epochs=more_epochs(shards), seed=seed)
+        for some, seeds, corpora in ((SEEDED, SEEDS, CORPORA), (SIMULATED, SEEDS[:1], [name]))
         for seed in seeds
-        for name in CORPORA
+        for each in corpora
         for shards in some
     ]
-    name = next(iter(CORPORA))
     cases += [
         Case(f"mixing, {name}", shards=shards, epochs=more_epochs(shards), mixing=mixing)
         for mixing in ("uniform", "updates")
