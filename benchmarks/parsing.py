@@ -155,7 +155,7 @@ class Chosen(NamedTuple):
 
 
 def run(work: Path, results: Path, say: Say, chosen: Chosen, *, again: bool) -> Path:
-    """Measure what is chosen, save parsing.json and write parsing.md; return its path.
+    """Measure what is chosen, save parsing.json and write parsers.md; return its path.
 
     ``again`` decodes once more with the models that are there.
     """
@@ -183,7 +183,7 @@ def run(work: Path, results: Path, say: Say, chosen: Chosen, *, again: bool) -> 
                 rows.append({**(known or {}), **row})
                 measure.save(path, sorted(rows, key=order))
                 say(f"{system.name} {config}, {tags} tags: LAS {row['las']:.2f}")
-    page = results / "parsing.md"
+    page = results / "parsers.md"
     page.write_text(report(rows), encoding="utf-8")
     return page
 
@@ -250,7 +250,7 @@ def means(rows: list[Row]) -> list[Row]:
 
 
 def report(rows: list[Row]) -> str:
-    """Return the text of parsing.md."""
+    """Return the text of parsers.md."""
     parts = ["# Dependency parsers on UD English EWT", NOTES]
     for tags in TAGS:
         lines = [
