@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import statistics
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -243,6 +244,7 @@ def means(rows: list[Row]) -> list[Row]:
         {
             **dict(zip(("tags", "system", "config"), key, strict=True)),
             "runs": len(group),
+            "spread": statistics.stdev(row["las"] for row in group) if len(group) > 1 else None,
             **{name: sum(row[name] for row in group) / len(group) for name in names},
         }
         for key, group in groups.items()
@@ -256,7 +258,9 @@ def report(rows: list[Row]) -> str:
         lines = [
             [
                 *(row["system"], row["config"], str(row["runs"])),
-                *(f"{row[name]:.2f}" for name in ("uas", "las", "clas")),
+                f"{row['uas']:.2f}",
+                f"{row['las']:.2f}" + ("" if row["spread"] is None else f" ± {row['spread']:.2f}"),
+                f"{row['clas']:.2f}",
                 f"{row['train_s']:,.0f}",
                 f"{row['tokens_per_s']:,.0f}",
                 f"{row['peak_mb']:,.0f}",
@@ -276,10 +280,11 @@ NOTES = f"""\
 Made by `python -m benchmarks parsing`: test data, gold words, scores as the CoNLL 2018 evaluation
 defines them (labels without subtypes, punctuation counted). Each system is trained on the training
 data and chooses its number of passes on the development data, in a process of its own with one
-thread; rows of laso are means over seeds. Predicted tags are UPOS and XPOS by `laso.Tagger`,
-jackknifed over {FOLDS} folds for the training data, and the same for all systems; UDPipe also sees
-the morphological features of gold tags. Seconds are processor time: training from reading the files
-to the saved model, decoding from words and tags to trees."""
+thread; rows of laso are means over seeds, LAS ± its standard deviation. Predicted tags are UPOS and
+XPOS by `laso.Tagger`, jackknifed over {FOLDS} folds for the training data, and the same for all
+systems; UDPipe also sees the morphological features of gold tags. Seconds are processor time:
+training from reading the files to the saved model, decoding from words and tags to trees. Other
+programs may have run meanwhile."""
 
 
 if __name__ == "__main__":
