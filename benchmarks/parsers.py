@@ -340,7 +340,12 @@ class VowpalWabbit:
 # --------------------------------------------------------------------------- laso
 
 CHOSEN: Mapping[str, Settings] = {
-    "beam 1": {"queue": 1, "update": "passive_aggressive(weighting=worst)", "epochs": 12},
+    "beam 1": {
+        "queue": 1,
+        "update": "passive_aggressive(weighting=worst)",
+        "oracle": "dynamic",
+        "epochs": 12,
+    },
     "beam 8": {"queue": 8, "epochs": 10},
     "beam 8, clusters": {"queue": 8, "epochs": 10, "clusters": True},
 }
