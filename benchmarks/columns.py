@@ -6,7 +6,6 @@ those of several parts. Test data are not used.
 
 from __future__ import annotations
 
-import json
 import random
 import statistics
 import time
@@ -15,6 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks import study_data
+from benchmarks.defaults import Row, listed
+from benchmarks.defaults import load as results
 from laso.experiments.measure import table
 
 SEEDS = 3
@@ -34,7 +35,6 @@ SIZES = {  # the parts of a corpus to learn from, as divisors
 # The corpora with a column of tags beside the words.
 TAGGED = (BUNDLED, "conll2000 chunks")
 
-Row = dict[str, Any]
 Make = Callable[[int], Any]
 For = Callable[[bool], Make]
 
@@ -180,8 +180,7 @@ def run(say: Callable[[str], object], folder: Path) -> None:
                     continue
                 parts = load(corpus, divisor, seed) if parts is None else parts
                 row |= measure(setting.make(corpus in TAGGED), *parts, seed)
-                rows = ",\n".join(json.dumps(each) for each in [*results(path), row])
-                path.write_text(f"[\n{rows}\n]\n", encoding="utf-8")
+                path.write_text(listed([*results(path), row]), encoding="utf-8")
                 say(f"{corpus} 1/{divisor}, {setting.name}, seed {seed}: {row['heldout']}")
 
 
@@ -194,11 +193,6 @@ def measure(make: Make, train: study_data.Part, held_out: study_data.Part, seed:
     seconds = time.process_time() - began
     score = model.score(held_out.X, held_out.y)
     return {"heldout": round(100 * score, 2), "train_s": round(seconds, 1)}
-
-
-def results(path: Path) -> list[Row]:
-    """Return the results so far."""
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
 
 
 # --------------------------------------------------------------------------- report

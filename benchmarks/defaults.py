@@ -308,7 +308,7 @@ def run(say: Callable[[str], object], *, only: Iterable[str] = (), folder: Path 
         if config.default or config.system != "laso":
             row["score"] = round(100 * TaggingTask().score(data.test.y, test), 2)
         row["train_s"] = round(seconds, 1)
-        path.write_text(_listed([*load(path), row]), encoding="utf-8")
+        path.write_text(listed([*load(path), row]), encoding="utf-8")
         say(f"{name} {row['size']}, {config.system} {config.name}, seed {seed}: {row['heldout']}")
 
 
@@ -317,6 +317,7 @@ def load(path: Path) -> list[Row]:
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
 
 
-def _listed(rows: list[Row]) -> str:
+def listed(rows: list[Row]) -> str:
+    """Return results as JSON, one a line."""
     lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
     return f"[\n{lines}\n]\n"

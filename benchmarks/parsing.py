@@ -193,8 +193,7 @@ def measured(
     system: ParserSystem, work: Path, key: Row, files: dict[str, Path], say: Say
 ) -> Row | None:
     """Train unless the model is there, then decode; None if that fails."""
-    what = f"{key['system']} {key['config']}, {key['tags']} tags"
-    folder = folder_of(work, key)
+    what, folder = name_of(key), folder_of(work, key)
     job = {**key, "folder": folder / "model", **files}
     before: Row = {}
     if other := key["settings"].get("of"):  # made from the model of another configuration
@@ -222,10 +221,14 @@ def measured(
     }
 
 
+def name_of(key: Row) -> str:
+    """Return the name of a configuration with its tags."""
+    return f"{key['system']} {key['config']}, {key['tags']} tags"
+
+
 def folder_of(work: Path, key: Row) -> Path:
     """Return the folder of a configuration, with its model and the notes of its training."""
-    what = f"{key['system']} {key['config']}, {key['tags']} tags"
-    return work / "models" / "".join(c if c.isalnum() else "-" for c in what)
+    return work / "models" / "".join(c if c.isalnum() else "-" for c in name_of(key))
 
 
 def order(row: Row) -> tuple[Any, ...]:

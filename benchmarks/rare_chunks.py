@@ -6,21 +6,19 @@ other books and newer texts do not.
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 from benchmarks import study_data
+from benchmarks.defaults import Row, listed
+from benchmarks.defaults import load as results
 from benchmarks.study_data import CORPORA, Example, Part, as_part
 from laso.experiments.measure import table
 
 SEEDS = 3
 WEIGHTS = (1.0, 0.5, 0.3)
-HALF = 2  # of the larger corpora, so many times fewer sentences are learned from
-
-Row = dict[str, Any]
+EVERY = 2  # of the larger corpora, every second sentence is learned from
 
 
 def names(part: str) -> Iterator[Example]:
@@ -45,8 +43,8 @@ def other_texts(read: Callable[[str], Iterator[Example]], step: int = 1) -> tupl
 CASES: dict[str, Callable[[], tuple[Part, Part]]] = {
     "wnut17 entities, a random tenth": random_tenth,
     "wnut17 entities, newer texts": lambda: other_texts(CORPORA["wnut17 entities"]),
-    "ewt names": lambda: other_texts(names, HALF),
-    "litbank entities, other books": lambda: other_texts(CORPORA["litbank entities"], HALF),
+    "ewt names": lambda: other_texts(names, EVERY),
+    "litbank entities, other books": lambda: other_texts(CORPORA["litbank entities"], EVERY),
 }
 
 
@@ -70,14 +68,8 @@ def run(say: Callable[[str], object], folder: Path) -> None:
                 labels = [label for y in train.y for label in y]
                 row["inside"] = round(1 - labels.count("O") / len(labels), 3)
                 row["heldout"] = round(100 * score, 2)
-                rows = ",\n".join(json.dumps(each) for each in [*results(path), row])
-                path.write_text(f"[\n{rows}\n]\n", encoding="utf-8")
+                path.write_text(listed([*results(path), row]), encoding="utf-8")
                 say(f"{name}, O costs {weight:g}, seed {seed}: {row['heldout']}")
-
-
-def results(path: Path) -> list[Row]:
-    """Return the results so far."""
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
 
 
 def report(folder: Path) -> str:

@@ -6,6 +6,8 @@ table, while a filter of 8 bits or more for each row stays in the processor's ca
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from laso.engine import layout as at
@@ -23,19 +25,20 @@ def with_filter(table: WeightTable) -> WeightTable:
     slots = table.slots
     bits = BITS_PER_SLOT * max(len(slots), 2)
     flags = np.zeros(bits, bool)
-    flags[slots[:, at.SLOT_KEY] & (bits - 1)] = (
-        True  # empty slots have the key 0, which does no harm
-    )
+    # Empty slots have the key 0, which does no harm.
+    flags[slots[:, at.SLOT_KEY] & (bits - 1)] = True
     return table._replace(bloom=np.packbits(flags, bitorder="little"))
 
 
-def filtered(problem: type[CompiledProblem], table: WeightTable, items: int) -> WeightTable:
+def filtered(
+    problem: type[CompiledProblem], table: WeightTable, items: float = math.inf
+) -> WeightTable:
     """Return the table with a filter of the right size, if so many items pay for making it.
 
     A problem whose sums are kept by fingerprints has none: most features that it looks up have a
     row, so that a filter would cost more than it saves.
     """
-    if has_fingerprints(problem) or _fits(table) or SLOTS_PER_ITEM * items < len(table.slots):
+    if has_fingerprints(problem) or SLOTS_PER_ITEM * items < len(table.slots):
         return table
     return with_filter(table)
 

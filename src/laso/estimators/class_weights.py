@@ -10,12 +10,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from laso.errors import BadData, listed, quoted
-from laso.features.schemes import split_tag
+from laso.features.schemes import OUTSIDE, split_tag
 from laso.tasks.batches import Ambiguity
 
 BALANCED = "balanced"
 LEAST, MOST = 1e-6, 1e6  # weights
-OUTSIDE = "O"
 RARE = 0.1  # the share of tokens in chunks below which these are rare
 OF_OUTSIDE = 0.3  # the weight of O where chunks are rare
 MOST_PATHS = 10_000  # siblings that a sentence with unknown labels may have

@@ -13,7 +13,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from laso.engine.bloom import with_filter
+from laso.engine.bloom import filtered
 from laso.engine.workers import Workers
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def predicted_stream(model: Predictor, X: Iterable[Any], batch: int = BATCH) -> 
         def jobs() -> Iterator[tuple[Predictor | str, list[Any]]]:
             for number, each in enumerate(batches):
                 if number == some:  # once, not with every batch that follows
-                    light.weights_ = with_filter(light.weights_)
+                    light.weights_ = filtered(light.task_.problem, light.weights_)
                 yield source, each
 
         yield from chain.from_iterable(workers.stream(_predict, jobs(), AHEAD))
@@ -81,7 +81,7 @@ def _write(model: Predictor, path: Path) -> None:
 @lru_cache(maxsize=2)
 def _read(path: str) -> Predictor:
     found: Predictor = pickle.loads(Path(path).read_bytes())
-    found.weights_ = with_filter(found.weights_)
+    found.weights_ = filtered(found.task_.problem, found.weights_)
     return found
 
 
