@@ -9,7 +9,7 @@ from laso.experiments.joint import SCORES
 EXPERIMENT = average_experiment(
     "average2",
     table2.EXPERIMENT,
-    {row: table2.ROWS[row] for row in ("LaSOp_5", "LaSOp_10", "LaSOa_5", "LaSOa_10")},
+    {"LaSOa_10": table2.ROWS["LaSOa_10"]},
     {**dict.fromkeys(SCORES, 2), "test_s": 2},
     "rich",
 )

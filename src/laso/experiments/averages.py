@@ -15,7 +15,8 @@ from laso.experiments.measure import Row, load, table
 from laso.experiments.report import FEWEST, Plan, Sample, count_text, document, write_report
 from laso.experiments.runner import Config, Experiment
 
-SIZES = (1, 2, 4, 8)
+SIZES = (1, 2, 4)
+MODELS = FEWEST * max(SIZES)  # enough for as many averages of the largest size as a mean needs
 NOTES = """\
 Scores are in per cent. The models of a row share the settings chosen on held-out data and differ in
 their seeds. Their average is one model with the mean of their weights, so its test time is that of
@@ -25,11 +26,10 @@ the standard deviation; single models include those of the table itself."""
 
 
 class ModelGroup:
-    """The models of the largest average, trained as if they were one estimator."""
+    """The models of all averages, trained as if they were one estimator."""
 
     def __init__(self, make: Callable[..., Any], *, seed: int, **given: Any):
-        most = max(SIZES)
-        self.models = [make(seed=most * seed + i, **given) for i in range(most)]
+        self.models = [make(seed=MODELS * seed + i, **given) for i in range(MODELS)]
 
     def fit(self, train: Path, dev: Path | None = None) -> ModelGroup:
         """Train every model; with held-out data only the first, since settings are chosen by it."""
@@ -88,7 +88,7 @@ def section(results: list[Row], measures: Mapping[str, int], singles: Sequence[R
             of = [r for r in results if (r["row"], r["models"]) == (row, n)]
             if not of:
                 continue
-            shares = [r["cpu_s"] * n / max(SIZES) for r in of]
+            shares = [r["cpu_s"] * n / MODELS for r in of]
             scored = of + (_others(of[0], singles) if n == 1 else [])
             scores = [Sample(tuple(r[m] for r in scored)).text(d) for m, d in measures.items()]
             counted = count_text(len(scored))
@@ -103,7 +103,7 @@ FEW = f"Scores of fewer than {FEWEST} averages, in **bold**, are preliminary."
 def _others(one: Row, singles: Sequence[Row]) -> list[Row]:
     """Return the results of single models with other seeds, but the settings of this one."""
     same = ("row", "features", "resources", "corpus", "settings")
-    known = range(max(SIZES)) if "first" in one else (max(SIZES) * one["seed"],)
+    known = range(MODELS) if "first" in one else (MODELS * one["seed"],)
     return [
         each
         for each in singles
