@@ -105,7 +105,7 @@ def test_other_methods_see_predicted_tags():
 
 
 def test_what_is_refused():
-    with pytest.raises(ValueError, match="tagger must be None, an estimator"):
+    with pytest.raises(ValueError, match="tagger must be None, 'joint', an estimator"):
         Parser(tagger={}).fit(X, Y)
     with pytest.raises(ValueError, match="folds must be from 2"):
         Parser(tagger=tagger(), folds=1).fit(X, Y)

@@ -55,9 +55,11 @@ class Space:
     """All states and trees of n words, by brute force."""
 
     def __init__(self, system: System, n: int, **given: Any) -> None:
-        self.problem, self.n, self.x = system.problem, n, sentence(n, **given)
+        self.problem, self.n, self.x = system.problem, n, self.make_input(n, **given)
         self.system, problem = system, system.problem
-        self.labels = [i for i, name in enumerate(LABELS) if " " in name or name in system.always]
+        self.labels = [
+            i for i, name in enumerate(self.names) if " " in name or name in system.always
+        ]
         limits = np.zeros(len(at.Limit), np.int64)
         problem.limits(self.x, limits)
         self.size = int(limits[at.STATE_SIZE])
@@ -65,6 +67,16 @@ class Space:
         problem.initial(self.x, row)
         self.initial: State = tuple(row.tolist())
         self.trees_from = cache(self._trees_from)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return LABELS
+
+    def make_input(self, n: int, **given: Any) -> Input:
+        return sentence(n, **given)
+
+    def arcs(self, path: tuple[int, ...]) -> Iterator[Any]:
+        return self.system.arcs([STEPS[label] for label in path], self.n)
 
     def steps(self, state: State) -> Iterator[tuple[int, State]]:
         row = np.array(state, np.int32)
@@ -85,7 +97,7 @@ class Space:
 
     def tree(self, path: tuple[int, ...]) -> Tree:
         found: list[Any] = [None] * self.n
-        for arc in self.system.arcs([STEPS[label] for label in path], self.n):
+        for arc in self.arcs(path):
             if arc is not None:
                 word, head, label = arc
                 found[word] = (0 if head == self.n else head + 1, label)

@@ -275,22 +275,19 @@ def remembered(model: SearchEstimator) -> ColumnRoles:
     """
     roles = model.metadata_.get("column_roles")
     task: Any = model.task_
-    alone = getattr(task, "tags", None) is not None
+    n_tags = getattr(task, "n_tags", 0)
     if isinstance(roles, dict):
         inputs, labels = tuple(roles["inputs"]), tuple(roles["labels"])
-        return ColumnRoles(inputs[:1] if alone else inputs, labels, int(roles["width"]))
-    n, layers = max(1, len(task.encoder_.names)), task.n_layers
+        return ColumnRoles(inputs[:1] if n_tags else inputs, labels, int(roles["width"]))
+    n, layers = 1 + n_tags if n_tags else max(1, len(task.encoder_.names)), task.n_layers
     numbers = tuple(str(i) for i in range(1, n + layers + 1))
-    return ColumnRoles(numbers[: 1 if alone else n], numbers[n:], n + layers)
+    return ColumnRoles(numbers[: 1 if n_tags else n], numbers[n:], n + layers)
 
 
 def tag_columns(model: SearchEstimator) -> tuple[str, ...]:
-    """Return the columns of the tags that a model predicts before its labels; mostly none."""
-    task: Any = model.task_
-    if getattr(task, "tags", None) is None:
-        return ()
-    roles, n = model.metadata_.get("column_roles"), len(task.encoder_.names)
-    return tuple(roles["inputs"][1:n]) if isinstance(roles, dict) else ("upos", "xpos")[: n - 1]
+    """Return the columns of the tags that a model predicts beside its labels; mostly none."""
+    roles, n = model.metadata_.get("column_roles"), getattr(model.task_, "n_tags", 0)
+    return tuple(roles["inputs"][1 : n + 1]) if isinstance(roles, dict) else ("upos", "xpos")[:n]
 
 
 def is_column_file(head: str, roles: ColumnRoles, labels: Sequence[str]) -> bool:

@@ -106,7 +106,7 @@ class Extras:
     def predictions(self, model: SearchEstimator, tokens: list[Any]) -> Iterator[Prediction]:
         """Return the labels of each sentence, and what is written beside them."""
         predictions = [Prediction(labels) for labels in model.predict(tokens)]
-        if getattr(model.task_, "tags", None) is not None:
+        if getattr(model.task_, "n_tags", 0):
             tagger: Any = model
             for each, tags in zip(predictions, tagger.predict_tags(tokens), strict=True):
                 each.extras["tags"] = tags

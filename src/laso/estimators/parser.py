@@ -11,7 +11,10 @@ from laso.estimators.search import SearchEstimator, SearchParameters
 from laso.features.templates import Template
 from laso.params import check_parameters, is_whole
 from laso.tasks.base import Task
+from laso.tasks.parsing.joint_task import JointParsingTask
 from laso.tasks.parsing.task import ParsingTask
+
+JOINT = "joint"  # the tagger that is part of the search
 
 
 class Parser(SearchEstimator):
@@ -35,12 +38,13 @@ class Parser(SearchEstimator):
     pseudo_projective : bool, default=True
         Arcs that cross others are lifted to learn from them. True: labels tell of it, and the arcs
         are put back into predicted trees (Nivre & Nilsson 2005).
-    tagger : estimator or mapping, default=None
+    tagger : estimator, mapping or "joint", default=None
         Predicts the tags, such as ``Tagger()`` for the second column or, for several columns,
         ``JointTagger`` or a table as {"pos": Tagger(), "xpos": Tagger()}; further columns are not
         used. ``fit`` trains it on the words and gold tags of the data. The parser learns from
         predicted tags, those of each fold by a tagger of the others (jackknifing), and ``predict``
-        needs words only. None: the data has all tags.
+        needs words only. None: the data has all tags. "joint": tags and trees are found in one
+        search (an experiment; arc-eager only), which learns the tags of the second column.
     folds : int, default=5
         The number of parts of the training data for ``tagger``.
     **search
@@ -65,7 +69,7 @@ class Parser(SearchEstimator):
         features: str | Sequence[str | Template] | None = None,
         columns: Sequence[str] | None = None,
         pseudo_projective: bool = True,
-        tagger: SearchEstimator | Mapping[str, SearchEstimator] | None = None,
+        tagger: SearchEstimator | Mapping[str, SearchEstimator] | str | None = None,
         folds: int = 5,
         **search: Unpack[SearchParameters],
     ) -> None:
@@ -86,11 +90,11 @@ class Parser(SearchEstimator):
             isinstance(tagger, SearchEstimator) and not isinstance(tagger, Parser)
             for tagger in taggers
         )
-        expected = "None, an estimator such as Tagger(), or a table of them by column"
+        expected = "None, 'joint', an estimator such as Tagger(), or a table of them by column"
         check_parameters(
             self,
             [
-                ("tagger", given is None or bool(known), expected),
+                ("tagger", given is None or self._is_joint() or bool(known), expected),
                 ("folds", is_whole(self.folds, 2, 1000), "from 2 to 1000"),
             ],
         )
@@ -98,7 +102,8 @@ class Parser(SearchEstimator):
 
     def make_task(self) -> Task:
         """Return the task, without anything learned."""
-        return ParsingTask(
+        kind = JointParsingTask if self._is_joint() else ParsingTask
+        return kind(
             system=self.system,
             oracle=self.oracle,
             features=self.features,
@@ -107,28 +112,33 @@ class Parser(SearchEstimator):
             tags=self._tags(),
         )
 
+    def _is_joint(self) -> bool:
+        return isinstance(self.tagger, str) and self.tagger == JOINT
+
     def _tags(self) -> Jackknife | None:
-        if self.tagger is None:
+        if self.tagger is None or isinstance(self.tagger, str):
             return None
         if isinstance(self.tagger, Mapping):
             return Jackknife(dict(self.tagger.items()), self.folds)
         return Jackknife({None: self.tagger}, self.folds)
 
     def predict_tags(self, X: Any) -> list[list[Any]]:
-        """Return the tags that the parser predicts before it parses: a tuple for each word."""
+        """Return the tags that the parser predicts: a tuple for each word."""
         self.require("weights_")
+        if self._is_joint():
+            return [[(tag,) for tag in tree.tags] for tree in self.predict(X)]
         if self.task_.tags is None:
             raise ValueError(f"predict_tags needs a tagger, found tagger={quoted(self.tagger)}")
         return self.task_.tags.tags_of(self.task_.read_inputs(X))
 
     def fit_stream(self, source: Any, **how: Any) -> Self:
         """Learn from more examples than memory holds; tags cannot be jackknifed then."""
-        if self.tagger is not None:
+        if self._tags() is not None:
             raise ValueError("tagger needs all examples at once: use fit")
         return super().fit_stream(source, **how)
 
     def resume(self, X: Any, y: Any = None, **how: Any) -> Self:
         """Go on on the data of ``fit``; with predicted tags these would have to be the same."""
-        if self.tagger is not None:
+        if self._tags() is not None:
             raise ValueError("tagger needs fit: resume cannot repeat its jackknifed tags")
         return super().resume(X, y, **how)
