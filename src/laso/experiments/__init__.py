@@ -16,7 +16,7 @@ A new experiment is a module with an ``EXPERIMENT``, named here.
 NAMES = (
     *("table1", "additions", "margins", "average1"),
     *("table2", "table3", "updates", "theorem4", "average2"),
-    *("ewt", "parsing"),
+    *("ewt", "parsing", "joint_parsing"),
 )
 EXPERIMENTS = {name: f"laso.experiments.{name}" for name in NAMES}
 """The module of each experiment."""
