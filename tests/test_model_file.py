@@ -43,11 +43,10 @@ from laso.model_file import (
     parameter_from_json,
     parameter_to_json,
     read_file,
-    to_dense,
-    to_sparse,
     unpack_weights,
     write_file,
 )
+from laso.sparse_matrix import to_dense, to_sparse
 from laso.tasks.tagging.problem import Tagging
 from laso.values import known
 

@@ -42,6 +42,14 @@ from laso.files import naming, write_bytes
 from laso.load_limits import check_collisions, check_needs, finite_json
 from laso.opening import open_regular
 from laso.plain_file import HEAD_DIGEST, PLAIN_FORMAT, Mapped, Pieces, plain_array, plain_bytes
+from laso.sparse_matrix import (
+    check_finite,
+    check_size,
+    delta_decode,
+    delta_encode,
+    to_sparse,
+    triples,
+)
 from laso.values import parse, unparse
 
 FORMAT = 2
@@ -49,7 +57,6 @@ FORMATS = (FORMAT, PLAIN_FORMAT)
 LARGEST_HEADER = 100_000_000
 SMALL = 1 << 26  # bytes; a larger file is read piece by piece, for it would be in memory twice
 PIECE = 1 << 20
-LARGEST_TABLE = 1 << 36
 DIGEST = re.compile(rb'\\"(?:head_)?digest\\":\\"([0-9a-f]{32})\\"')
 
 Header = dict[str, Any]
@@ -240,10 +247,20 @@ def compact_table(table: WeightTable) -> WeightTable:
     if not is_sparse(table):
         return _fullest_first(keys, rows, table.v, bits)
     made = sparse_rows(table._replace(u=table.u[:0], precisions=table.precisions[:0]), rows)
-    filled = made["heads"][: len(keys), at.HEAD_LENGTH]
-    order = _by_fullness(filled)
-    made["heads"] = np.ascontiguousarray(made["heads"][order])
-    return make_sparse_table(keys[order], made, n_labels(table), bits)
+    return _longest_first(keys, made, n_labels(table), bits)
+
+
+def _longest_first(
+    keys: Array,
+    made: dict[str, Array],
+    labels: int,
+    bits: int,
+    check: Callable[[int, int], None] = unchecked,
+) -> WeightTable:
+    """Return a weight table of sparse rows, sorted by their number of entries."""
+    order = _by_fullness(made["heads"][: len(keys), at.HEAD_LENGTH])
+    heads = np.ascontiguousarray(made["heads"][order])
+    return make_sparse_table(keys[order], made | {"heads": heads}, labels, bits, check=check)
 
 
 def _fullest_first(keys: Array, rows: Array, v: Array, bits: int) -> WeightTable:
@@ -403,72 +420,7 @@ def _dense_from(keys: Array, weights: Triples, labels: int, bits: int) -> Weight
 def _sparse_from(keys: Array, weights: Triples, labels: int, bits: int) -> WeightTable:
     rows, columns, values = weights
     made = from_triples(rows, columns, {"v": values}, len(keys), labels)
-    return compact_table(make_sparse_table(keys, made, labels, bits, check=check_collisions))
-
-
-def to_sparse(v: Array, prefix: str = "") -> Tensors:
-    """Return a sparse matrix as the non-zeros of each row: counts, columns and values."""
-    rows, columns = np.nonzero(v)
-    kind = "|u1" if v.shape[1] <= 256 else "<u4"
-    counts = np.bincount(rows, minlength=len(v))
-    return {
-        f"{prefix}counts": counts.astype("|u1" if v.shape[1] < 256 else "<u4"),
-        f"{prefix}labels": columns.astype(kind),
-        f"{prefix}values": v[rows, columns].astype(v.dtype.newbyteorder("<")),
-    }
-
-
-def to_dense(tensors: Mapping[str, Array], n_rows: int, n_columns: int, prefix: str = "") -> Array:
-    """Return the matrix that ``to_sparse`` stored."""
-    rows, columns, values = triples(tensors, n_rows, n_columns, prefix)
-    check_size(n_rows, n_columns, values.itemsize)
-    v = np.zeros((n_rows, n_columns), values.dtype)
-    v[rows, columns] = values
-    return v
-
-
-def check_size(n_rows: int, n_columns: int, item: int) -> None:
-    """Raise BadModel if a matrix of so many elements is too large; ``item`` is in bytes."""
-    if n_rows * n_columns * item > LARGEST_TABLE:
-        raise BadModel(f"found {n_rows} rows of {n_columns} weights, more than can be")
-
-
-def triples(
-    tensors: Mapping[str, Array], n_rows: int, n_columns: int, prefix: str
-) -> tuple[Array, Array, Array]:
-    """Return row, column and value of the non-zeros that ``to_sparse`` stored."""
-    counts, columns, values = (tensors[prefix + name] for name in ("counts", "labels", "values"))
-    if len(counts) != n_rows or counts.sum(dtype=np.int64) != len(columns):
-        raise BadModel("the rows of its weights do not add up")
-    if len(columns) != len(values) or (columns >= n_columns).any():
-        raise BadModel(f"found weights for other labels than its {n_columns}")
-    ordered = columns[1:] > columns[:-1]
-    starts = np.cumsum(counts, dtype=np.int64)[:-1]
-    ordered[starts[(starts > 0) & (starts < len(columns))] - 1] = True
-    if not ordered.all():
-        raise BadModel("found a label twice, or out of order, in a row of its weights")
-    return np.repeat(np.arange(n_rows), counts), columns, values
-
-
-def check_finite(array: Array) -> None:
-    """Raise BadModel unless all numbers are finite."""
-    if not np.isfinite(array).all():
-        raise BadModel("found weights that are no finite numbers")
-
-
-def delta_encode(keys: Array) -> Array:
-    """Return the differences of sorted keys, which compress better."""
-    return np.diff(keys.view(np.uint64), prepend=np.uint64(0)).astype("<u8")
-
-
-def delta_decode(gaps: Array) -> Array:
-    """Return the keys that ``delta_encode`` encoded."""
-    if gaps.dtype != np.dtype("<u8") or (gaps[1:] == 0).any():
-        raise BadModel("found a key twice")
-    keys = np.cumsum(gaps.astype(np.uint64), dtype=np.uint64)
-    if (keys[1:] < keys[:-1]).any():
-        raise BadModel("found keys out of order")
-    return keys.view(np.int64)
+    return _longest_first(keys, made, labels, bits, check_collisions)
 
 
 # --------------------------------------------------------------------------- parameters

@@ -15,7 +15,8 @@ from laso.engine import layout as at
 from laso.engine.layout import Array, WeightTable
 from laso.engine.rows import all_rows, entries_of, is_sparse, no_heads
 from laso.errors import BadModel
-from laso.model_file import Tensors, check_finite, compact_table
+from laso.model_file import Tensors, compact_table
+from laso.sparse_matrix import check_finite, check_labels
 
 SOME = 1 << 12  # slots to check at a time, of which one must be free
 SLOTS, WEIGHTS, LENGTHS, LABELS = "slots", "weights", "lengths", "labels"
@@ -133,13 +134,4 @@ def _check_entries(heads: Array, labels: Array, n: int, n_labels: int) -> None:
     """Raise BadModel unless rows have all n entries, each row the labels once and in order."""
     if not int(heads[:, at.HEAD_LENGTH].sum(dtype=np.int64)) == len(labels) == n:
         raise BadModel("the rows of its weights do not add up")
-    ordered = np.ones(max(1, n), bool)  # is the label of the next entry larger?
-    for first in range(0, n, SOME):
-        some = labels[first : first + SOME + 1]
-        if some.view(np.uint32).max() >= n_labels:  # as such numbers, those below 0 are large
-            raise BadModel(f"found weights for other labels than its {n_labels}")
-        np.greater(some[1:], some[:-1], out=ordered[first : first + len(some) - 1])
-    starts = heads[1:, at.HEAD_START]
-    ordered[starts[starts > 0] - 1] = True
-    if not ordered.all():
-        raise BadModel("found a label twice, or out of order, in a row of its weights")
+    check_labels(labels, heads[1:, at.HEAD_START], n_labels)

@@ -16,9 +16,10 @@ import numpy as np
 
 from laso.errors import BadModel, quoted
 from laso.files import naming
-from laso.model_file import Header, Tensors, as_bad_model, check_finite, read_file, write_file
+from laso.model_file import Header, Tensors, as_bad_model, read_file, write_file
 from laso.problem import shortened
 from laso.queues import MakeQueue
+from laso.sparse_matrix import check_finite
 from laso.values import parse, unparse
 from laso.vectors import Linear, PNorm
 

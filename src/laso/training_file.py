@@ -16,13 +16,15 @@ from laso.load_limits import check_collisions
 from laso.model_file import (
     Tensors,
     batches,
-    check_finite,
     concatenate,
-    delta_decode,
-    delta_encode,
     keys_and_rows,
     make_sparse_table,
     make_table,
+)
+from laso.sparse_matrix import (
+    check_finite,
+    delta_decode,
+    delta_encode,
     to_dense,
     to_sparse,
     triples,

@@ -151,9 +151,9 @@ def from_triples(
     starts = np.cumsum(room) - room
     heads = np.zeros((max(n, 1), len(at.HeadColumn)), np.int32)
     heads[:n] = np.stack([starts, np.where(full, width, lengths)], axis=1)
-    before = np.cumsum(lengths) - lengths
-    own = np.where(full[rows], labels, np.arange(len(rows)) - before[rows]).astype(np.int64)
-    places = starts[rows] + own
+    places = entries_in(starts, lengths)
+    in_full = np.repeat(full, lengths)
+    places[in_full] = np.repeat(starts[full], lengths[full]) + labels[in_full]
     used, dtype = int(room.sum()), matrices["v"].dtype
     named = np.zeros(used, np.int32)
     named[entries_in(starts[full], room[full])] = np.tile(np.arange(width), full.sum())
