@@ -11,6 +11,7 @@ taggers that have not seen the sentence (jackknifing). Words are gold, and so is
 from __future__ import annotations
 
 import json
+import math
 import os
 import statistics
 import sys
@@ -28,6 +29,7 @@ from laso.tree_metrics import tree_scores
 PARTS = ("train", "dev", "test")
 TAGS = ("gold", "predicted")
 FOLDS = 5
+PASSES = 8  # over the test data: some systems are faster when they have parsed a while
 TAGGED = (3, 4)  # columns of CoNLL-U that are predicted: UPOS and XPOS
 FEATS = 5
 ROOT = Path(__file__).parent.parent
@@ -127,13 +129,14 @@ def train(system: ParserSystem, folder: Path, job: Row) -> Row:
 
 
 def decode(system: ParserSystem, folder: Path, job: Row) -> Row:
-    """Parse the test sentences, and score the trees; loading is not counted."""
+    """Parse the test sentences, and score the trees; the fastest of PASSES counts, no loading."""
     sentences = read_trees(Path(job["test"]))
     parse = system.load(folder, job["settings"])
-    parse(sentences[:50])
-    began = time.process_time()
-    predicted = parse(sentences)
-    seconds = time.process_time() - began
+    predicted, seconds = parse(sentences), math.inf
+    for _ in range(PASSES):
+        began = time.process_time()
+        parse(sentences)
+        seconds = min(seconds, time.process_time() - began)
     scores = tree_scores(trees_of(sentences), predicted)
     return {
         "uas": scores.uas,
@@ -286,8 +289,8 @@ data and chooses its number of passes on the development data, in a process of i
 thread; rows of laso are means over seeds, LAS ± its standard deviation. Predicted tags are UPOS and
 XPOS by `laso.Tagger`, jackknifed over {FOLDS} folds for the training data, and the same for all
 systems; UDPipe also sees the morphological features of gold tags. Seconds are processor time:
-training from reading the files to the saved model, decoding from words and tags to trees. Other
-programs may have run meanwhile."""
+training from reading the files to the saved model, decoding from words and tags to trees, in the
+fastest of {PASSES} passes over the test data. Other programs may have run meanwhile."""
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from laso.data import write_columns
 from laso.engine import layout as at
 from laso.engine.bloom import with_filter
 from laso.engine.kernels.weights import most_entries
+from laso.engine.packed_rows import SLOTS_PER_ITEM, is_packed, packed
 from laso.engine.rows import dense_rows, n_labels
 from laso.estimators import search
 from laso.experiments import parsing
@@ -207,6 +208,16 @@ def test_rows_with_many_weights_are_full_and_come_first(monkeypatch):
     inputs, dataset = model.encoded(X)
     faster = with_filter(table)
     assert model.decode(inputs, dataset, faster) == model.decode(inputs, dataset, table) == Y
+    assert model.decode(inputs, dataset, packed(table)) == Y
+    # Rows are packed when the calls so far pay for it; the model stays as it is.
+    enough, before = len(table.slots) // SLOTS_PER_ITEM, _weights(model)
+    calls = 0
+    while not is_packed(model.weights_for(dataset)):
+        assert model.predict(X) == Y
+        calls += 1
+    assert (calls - 1) * len(dataset.items) < enough
+    assert model.predict(X) == Y
+    assert _weights(model) == before
 
 
 def test_the_weights_of_an_epoch_stay_as_they_were(monkeypatch):

@@ -9,10 +9,12 @@ from laso.engine.kernels.weights import (
     add_entry_to_row,
     add_sparse_rows,
     entry_of,
+    find,
     most_entries,
     weight_at,
 )
 from laso.engine.machine import new_table
+from laso.engine.packed_rows import is_packed, packed
 from laso.engine.rows import dense_rows
 
 LABELS, ROWS = 20, 3
@@ -40,3 +42,18 @@ def test_entries_are_found_and_summed_as_in_dense_rows(added, has_precisions):
     sums = np.zeros(LABELS, np.float32)
     add_sparse_rows(table, np.ones(ROWS), np.arange(ROWS), ROWS, sums)
     assert np.array_equal(sums, dense.sum(axis=0))
+    # Packed rows are found at once, and have the same weights.
+    slots = np.zeros((8, 2), np.int64)
+    slots[:ROWS] = [(8, 1), (17, 2), (2, 3)]
+    table = table._replace(slots=slots, v=table.v.astype(np.float32))
+    made = packed(table)
+    assert is_packed(made)
+    assert packed(made) is made
+    rows = [find(made.slots, key) for key in (8, 17, 2)]
+    assert find(made.slots, 3) == -1
+    for row, expected in zip(rows, dense, strict=True):
+        assert [weight_at(made, row, label) for label in range(LABELS)] == expected.tolist()
+    sums[:] = 0
+    add_sparse_rows(made, np.ones(ROWS), np.array(rows), ROWS, sums)
+    assert np.array_equal(sums, dense.sum(axis=0))
+    assert packed(table._replace(v=table.v.astype(np.float64))).heads is table.heads

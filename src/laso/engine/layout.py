@@ -163,7 +163,7 @@ class WeightTable(NamedTuple):
     ints: Array  # int64 (TableInt,)
     reals: Array  # float64 (TableReal,)
     precisions: Array  # like u: the sums of squared entries of Delta, for arow(); else no rows
-    heads: Array  # int32 (rows, HeadColumn) if rows are sparse; else no rows
+    heads: Array  # int32 (rows, HeadColumn) if rows are sparse, (1, 0) if packed; else no rows
     bloom: Array = NO_FILTER  # uint8: a bit for each key, or for several; no entries: no filter
     entry_labels: Array = NO_LABELS  # int32 (entries,): their labels, which full rows do not need
 

@@ -13,11 +13,11 @@ import numpy as np
 
 from laso.calibration import Reliability
 from laso.data.table import locating
-from laso.engine.bloom import filtered
 from laso.engine.choose import engine_for
 from laso.engine.exact import ExactMachine
 from laso.engine.layout import Dataset, WeightTable
 from laso.engine.machine import Machine, all_of, default_threads
+from laso.engine.packed_rows import faster
 from laso.engine.passes import Training
 from laso.engine.problem import CompiledProblem
 from laso.engine.single import SingleDecoder
@@ -168,12 +168,12 @@ class Predictor(Published):
     def weights_for(self, dataset: Dataset) -> WeightTable:
         """Return the weights as the engine wants them for many inputs; these are kept."""
         made: WeightTable
-        weights, made = self.prepared.get(FASTER, (None, self.weights_))
+        weights, made, items = self.prepared.get(FASTER, (None, None, 0))
         if weights is not self.weights_:
-            problem = self.task_.problem_for(dataset)
-            made = filtered(problem, self.weights_, len(dataset.items))
-            if made is not self.weights_:
-                self.prepared[FASTER] = (self.weights_, made)
+            made, items = self.weights_, 0
+        items += len(dataset.items)  # of earlier calls, too: together they may pay for more
+        made = faster(self.task_.problem_for(dataset), made, items)
+        self.prepared[FASTER] = (self.weights_, made, items)
         return made
 
     def single_decoder(self, dataset: Dataset) -> SingleDecoder:

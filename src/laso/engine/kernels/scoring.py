@@ -41,6 +41,7 @@ from laso.engine.kernels.weights import (
     request_entries,
     request_rows,
     shorten_keys,
+    start_of,
     weight_at,
 )
 from laso.engine.layout import (
@@ -453,7 +454,7 @@ def step_score(x, state, group, label, table, run):
             for f in range(n):
                 rows[f] = find(slots, keys[f])
                 if sparse:
-                    prefetch(table.heads, max(rows[f], 0))
+                    prefetch(v, start_of(table, max(rows[f], 0)))
                 else:
                     prefetch(v[:, at], max(rows[f], 0))
             for f in range(n):

@@ -19,6 +19,7 @@ from laso.engine.layout import (
     Out,
 )
 
+PACKED_BITS, PACKED_MASK = 16, (1 << 16) - 1  # of packed rows: the length is below the start
 LINE = 16  # weights that come into the processor's cache at once
 
 
@@ -98,17 +99,29 @@ def is_sparse(table):
     return table.heads.shape[0] > 0
 
 
+def is_packed(table):
+    """Return whether sparse rows are packed (see laso.engine.packed_rows)."""
+    return table.heads.shape[1] == 0
+
+
+def start_of(table, row):
+    """Return the first entry of a sparse row."""
+    return row >> PACKED_BITS if is_packed(table) else int(table.heads[row, HEAD_START])
+
+
+def length_of(table, row):
+    """Return the number of entries of a sparse row."""
+    return row & PACKED_MASK if is_packed(table) else int(table.heads[row, HEAD_LENGTH])
+
+
 def entry_of(table, row, label):
     """Return the entry of a label in a sparse row, -1 if there is none."""
-    names, first, n = (
-        table.entry_labels,
-        table.heads[row, HEAD_START],
-        table.heads[row, HEAD_LENGTH],
-    )
+    names, first, n = table.entry_labels, start_of(table, row), length_of(table, row)
     if n == table.ints[LABELS]:
         return first + label
+    apart = n if is_packed(table) else 0
     for e in range(first, first + n):
-        if names[e] == label:
+        if names[e + apart] == label:
             return e
     return -1
 
@@ -190,18 +203,19 @@ def add_sparse_rows(table, values, rows, known, sums):
 
     Labels without an entry have a weight of zero, so that the sums are those of dense rows.
     """
-    names, heads, labels = table.entry_labels, table.heads, sums.shape[0]
-    weights = flat(table.v)
+    names, labels = table.entry_labels, sums.shape[0]
+    weights, packed = flat(table.v), is_packed(table)
     for i in range(known):
-        first, n = heads[rows[i], HEAD_START], heads[rows[i], HEAD_LENGTH]
+        first, n = start_of(table, rows[i]), length_of(table, rows[i])
         if n == labels:
             add_full_row(weights[first : first + n], values[i] if WEIGHTED else 1.0, sums)
             continue
+        apart = n if packed else 0
         for e in range(first, first + n):
             if WEIGHTED:
-                sums[names[e]] += weights[e] * values[i]
+                sums[names[e + apart]] += weights[e] * values[i]
             else:
-                sums[names[e]] += weights[e]
+                sums[names[e + apart]] += weights[e]
 
 
 # Rows are added in four steps, each of which finds the memory that the one before has prefetched.
@@ -223,9 +237,12 @@ def find_rows(table, out, n, rows):
     """Write the rows of those of the n features in a buffer that have one; their number."""
     slots, v, keys, values = table.slots, table.v, out.keys, out.values
     known, sparse, last = 0, is_sparse(table), table.v[:, table.v.shape[1] - 1]
+    packed = is_packed(table)
     for f in range(n):
         rows[known] = find(slots, keys[f])
-        if sparse:
+        if packed:
+            prefetch(v, max(rows[known], 0) >> PACKED_BITS)
+        elif sparse:
             prefetch(table.heads, max(rows[known], 0))
         else:
             prefetch(v, max(rows[known], 0))
@@ -239,12 +256,15 @@ def find_rows(table, out, n, rows):
 def request_entries(table, rows, known):
     """Prefetch the entries of some rows, if these are sparse."""
     if is_sparse(table):
-        v, names, heads = table.v, table.entry_labels, table.heads
+        v, names, packed = table.v, table.entry_labels, is_packed(table)
         for i in range(known):
-            first, n = heads[rows[i], HEAD_START], heads[rows[i], HEAD_LENGTH]
-            for e in range(first, first + n, LINE):
+            first, n = start_of(table, rows[i]), length_of(table, rows[i])
+            full = n == table.ints[LABELS]
+            if packed and not full:
+                n = 2 * n
+            for e in range(first + LINE if packed else first, first + n, LINE):
                 prefetch(v, e)
-            if n < table.ints[LABELS]:
+            if not full and not packed:
                 prefetch(names, first)
 
 
