@@ -7,6 +7,7 @@ all, bit for bit. The lattice has dense rows only.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -137,6 +138,51 @@ def new_rows(n: int, labels: int, dtype: Any, *, sparse: bool) -> dict[str, Arra
     }
 
 
+class NewRows:
+    """The arrays of sparse rows of known lengths, filled some rows at a time.
+
+    Parameters
+    ----------
+    lengths : array
+        The number of entries of each row.
+    width : int
+        The number of labels.
+    dtypes : dict
+        The type of each of MATRICES that has values.
+    """
+
+    def __init__(self, lengths: Array, width: int, dtypes: dict[str, Any]) -> None:
+        n, self.width, self.lengths = len(lengths), width, lengths
+        self.full = lengths > most_entries(width)
+        room = np.where(self.full, width, capacity(lengths))
+        self.starts = np.cumsum(room) - room
+        used = int(room.sum())
+        heads = np.zeros((max(n, 1), len(at.HeadColumn)), np.int32)
+        heads[:n, at.HEAD_START] = self.starts
+        heads[:n, at.HEAD_LENGTH] = np.where(self.full, width, lengths)
+        self.arrays: dict[str, Array] = {"heads": heads, "entry_labels": np.zeros(used, np.int32)}
+        for name in MATRICES:
+            self.arrays[name] = np.zeros((used if name in dtypes else 0, 1), dtypes["v"])
+
+    def fill(self, some: slice, labels: Array, values: dict[str, Array]) -> None:
+        """Write labels and values of all entries of some rows, row by row."""
+        starts, lengths, full = self.starts[some], self.lengths[some], self.full[some]
+        places = entries_in(starts, lengths)
+        if full.any():
+            in_full = np.repeat(full, lengths)
+            places[in_full] = np.repeat(starts[full], lengths[full]) + labels[in_full]
+            whole = starts[full][:, None] + np.arange(self.width)
+            self.arrays["entry_labels"][whole] = np.arange(self.width)
+        self.arrays["entry_labels"][places] = labels
+        for name, value in values.items():
+            self.arrays[name][places, 0] = value
+
+
+def batches_of(n: int) -> Iterator[slice]:
+    """Yield all of n rows, some at a time: what is computed of these stays in the cache."""
+    return (slice(first, min(first + SOME, n)) for first in range(0, n, SOME))
+
+
 def from_triples(
     rows: Array, labels: Array, matrices: dict[str, Array], n: int, width: int
 ) -> dict[str, Array]:
@@ -146,24 +192,12 @@ def from_triples(
     number of labels.
     """
     lengths = np.bincount(rows, minlength=n)
-    full = lengths > most_entries(width)
-    room = np.where(full, width, capacity(lengths))
-    starts = np.cumsum(room) - room
-    heads = np.zeros((max(n, 1), len(at.HeadColumn)), np.int32)
-    heads[:n] = np.stack([starts, np.where(full, width, lengths)], axis=1)
-    places = entries_in(starts, lengths)
-    in_full = np.repeat(full, lengths)
-    places[in_full] = np.repeat(starts[full], lengths[full]) + labels[in_full]
-    used, dtype = int(room.sum()), matrices["v"].dtype
-    named = np.zeros(used, np.int32)
-    named[entries_in(starts[full], room[full])] = np.tile(np.arange(width), full.sum())
-    named[places] = labels
-    made: dict[str, Array] = {"heads": heads, "entry_labels": named}
-    for name in MATRICES:
-        made[name] = np.zeros((used if name in matrices else 0, 1), dtype)
-        if name in matrices:
-            made[name][places, 0] = matrices[name]
-    return made
+    made = NewRows(lengths, width, {name: values.dtype for name, values in matrices.items()})
+    ends = np.concatenate([[0], np.cumsum(lengths)])
+    for some in batches_of(n):
+        own = slice(ends[some.start], ends[some.stop])
+        made.fill(some, labels[own], {name: values[own] for name, values in matrices.items()})
+    return made.arrays
 
 
 def triples(table: WeightTable, numbers: Array) -> tuple[Array, dict[str, Array]]:
@@ -191,13 +225,25 @@ def spread(array: Array, places: Array, length: int) -> Array:
 def sparse_rows(table: WeightTable, rows: Array) -> dict[str, Array]:
     """Return the arrays of some rows as sparse rows, without entries that are all zero."""
     names = [name for name in MATRICES if len(getattr(table, name)) == len(table.v)]
+    lengths = np.zeros(len(rows), np.int64)
+    for some in batches_of(len(rows)):
+        before = table.heads[rows[some], at.HEAD_LENGTH]
+        kept = _without_zeros(table, rows[some], names)[1]
+        of = np.repeat(np.arange(len(before)), before)
+        lengths[some] = np.bincount(of[kept], minlength=len(before))
+    made = NewRows(lengths, n_labels(table), dict.fromkeys(names, table.v.dtype))
+    for some in batches_of(len(rows)):
+        entries, kept = _without_zeros(table, rows[some], names)
+        chosen = entries[kept]
+        values = {name: getattr(table, name)[chosen, 0] for name in names}
+        made.fill(some, table.entry_labels[chosen], values)
+    return made.arrays
+
+
+def _without_zeros(table: WeightTable, rows: Array, names: list[str]) -> tuple[Array, Array]:
+    """Return the entries of some rows, and which of these are not zero in all the matrices."""
     entries = entries_of(table, rows)
-    of = np.repeat(np.arange(len(rows)), table.heads[rows, at.HEAD_LENGTH])
-    values = {name: getattr(table, name)[entries, 0] for name in names}
-    kept = np.logical_or.reduce([value != 0 for value in values.values()])
-    labels = table.entry_labels[entries[kept]]
-    matrices = {n: x[kept] for n, x in values.items()}
-    return from_triples(of[kept], labels, matrices, len(rows), n_labels(table))
+    return entries, np.logical_or.reduce([getattr(table, name)[entries, 0] != 0 for name in names])
 
 
 def grown_entries(table: WeightTable, moves: int) -> WeightTable:
