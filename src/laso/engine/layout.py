@@ -222,6 +222,10 @@ class Run(NamedTuple):
     reals: Array  # float64 (nodes, NodeReal)
     agenda: Array  # int64 (rounds + len(ExtraList), FIRST + width): AgendaColumn, then nodes
     groups: Array  # int32 (MAX_GROUPS + SLACK,)
+    noted: Array  # int64 (width, FIRST_NOTED + 2 * MOST_NOTED): the steps of a round's nodes
+    noted_sums: Array  # like the weights (width, MOST_NOTED): the sums of these steps
+    group_bounds: Array  # float64, beside groups: upper bounds on their sums
+    best_scores: Array  # float64 (width,): the best scores of a node's steps
     out: Out  # (MAX_FEATURES + SLACK,), or for all factors together if their sums are kept
     rows: Array  # int64, beside out: the weight rows of the features
     kept_keys: (
@@ -236,8 +240,8 @@ class Run(NamedTuple):
     step_maxima: Array  # float64, beside step_names: the highest of these sums
     kept_names: Array  # int64 (a power of two,): such names, of any round and input
     kept_steps: Array  # like the weights, beside kept_names: their sums
-    heavy: Array  # uint8: a bit for each key, or for several, with weights above the first cap
-    caps: Array  # float64 (2,): upper bounds on weights, of most rows and of all; -1: unknown
+    caps: Array  # uint8 (a power of two,): levels above the weights of keys; a single one: unknown
+    levels: Array  # float64 (256,): upper bounds, ascending
     expanded: Array  # int64 (rounds, FIRST_EXPANDED + width): ExpandedColumn, then nodes
     listed: Array  # int64 (some, ListedColumn): blocks whose features are looked up together
     ahead: Out  # like out, with room for the features of several blocks
@@ -413,10 +417,11 @@ class RunMeta(IntEnum):
     VISIT = 27  # a number drawn for the present visit of an example
     LISTED = 28  # the number of listed blocks
     AHEAD = 29  # the number of their features
-    HEAVIER = 30  # how many bits of heavy were set since the caps were chosen
+    RAISED = 30  # how many caps were raised since they were chosen
     CAPPED_UPDATES = 31  # GENERATION and TICKS of the table for which the caps are valid
     CAPPED_TICKS = 32
     CAPPED_AT = 33  # where its weights are in memory
+    NOTES = 34  # the place in its round of the node whose steps are noted; -1: none
 
 
 PARENT, GROUP, LABEL, GOOD, DEPTH, KEY, GOAL, ORDER, PATHS = NodeColumn
@@ -476,11 +481,14 @@ TOTAL_LOSS, TOTAL_MASS = LossColumn
     VISIT,
     LISTED,
     AHEAD,
-    HEAVIER,
+    RAISED,
     CAPPED_UPDATES,
     CAPPED_TICKS,
     CAPPED_AT,
+    NOTES,
 ) = RunMeta
+NOTED, FIRST_NOTED = 0, 1  # the number of noted steps (-1: too many), then groups and labels
+MOST_NOTED = 128
 DROPOUT_SCALE = 1 << 31
 LAST_FEATURES, NO_FEATURES = -1, -2  # values of STACK_TOP when the stack is empty
 

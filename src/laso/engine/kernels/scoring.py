@@ -46,7 +46,9 @@ from laso.engine.kernels.weights import (
 from laso.engine.layout import (
     BAD_COUNT,
     BITS,
+    DONE,
     EXPANSION,
+    FAULT,
     FINGERPRINT,
     IN_FACTORS,
     KEPT_KEYS,
@@ -267,17 +269,20 @@ def request_kept(x, state, group, run):
 def factor_sums(x, state, group, table, run, at):
     """Return the row of run.block_sums with a factor's sums; -1 if the factor has no features.
 
-    The row is that of its block if the factor has no other features; else a spare one.
+    The row is that of its block if the factor has no other features; else a spare one. The sums of
+    a block need not be known yet.
     """
     cached, spare = run.block_sums, run.block_versions.shape[0] + at
-    number = checked_block(x, state, group, run)
-    if number >= 0 and run.block_versions[number] != run.meta[VERSION]:
-        sum_block(x, table, run, number)
-    n = checked_features(x, state, group, run)
+    number, n = checked_block(x, state, group, run), checked_features(x, state, group, run)
     if n == 0:
+        if number >= 0:
+            bound_block(x, table, run, number)
         return number
     sums = cached[spare]
     if number >= 0:
+        if run.block_versions[number] != run.meta[VERSION]:
+            sum_block(x, table, run, number)
+            n = checked_features(x, state, group, run)
         for label in range(sums.shape[0]):
             sums[label] = cached[number, label]
     else:
@@ -285,6 +290,31 @@ def factor_sums(x, state, group, table, run, at):
     add_rows(table, run, n, sums)
     run.block_maxima[spare] = highest(sums, checked_labels(x, run))
     return spare
+
+
+def bound_block(x, table, run, number):
+    """Find an upper bound on the sums of a block; the sums themselves where caps are not known."""
+    versions, version = run.block_versions, run.meta[VERSION]
+    if versions[number] == version or versions[number] == -version:
+        return
+    if run.caps.shape[0] == 1 or sub_block(x, number, 0) >= 0:
+        sum_block(x, table, run, number)
+        return
+    n = shorten_keys(run.out.keys, checked_block_features(x, number, run), table.ints[BITS])
+    run.block_maxima[number], versions[number] = cap_of(run, n), -version
+
+
+def is_summed(run, row):
+    """Return whether the sums of a row of run.block_sums are known."""
+    return row >= run.block_versions.shape[0] or run.block_versions[row] == run.meta[VERSION]
+
+
+def cap_of(run, n):
+    """Return an upper bound on the sum of the n features in the buffer, for any label."""
+    keys, caps, levels, total = run.out.keys, run.caps, run.levels, 0.0
+    for f in range(n):
+        total += levels[caps[keys[f] & (caps.shape[0] - 1)]]
+    return total
 
 
 def highest(sums, n):
@@ -321,28 +351,82 @@ def factor_row(x, state, group, table, run, at):
     return rows[at, SUMS_ROW]
 
 
-def score_factors(x, state, group, table, run, least, n_listed):
-    """Do what ``score_labels`` does for a group with factors, if a label may exceed ``least``.
+def begin_group(x, state, group, table, run):
+    """Begin to score the factors of a group."""
+    run.factor_rows[-1, SUMMED_IN] = -1
+    if KEPT:
+        sum_kept(x, state, group, table, run)
 
-    Else return False and write nothing. Only listed labels are scored, if there are any.
+
+def upper_bound(x, state, group, table, run):
+    """Return an upper bound on the sum of a group's factors, and a block that is not summed or -1.
+
+    There is room for rounding.
     """
     cached, maxima, own = run.block_sums, run.block_maxima, run.factor_rows.shape[0] - 1
     top = size = 0.0
-    run.factor_rows[own, SUMMED_IN] = -1
-    if KEPT:
-        sum_kept(x, state, group, table, run)
-    i, other, its_label = 0, int(group), SAME_LABEL
+    i, other, its_label, unsummed = 0, int(group), SAME_LABEL, -1
     while other >= 0:
         row = factor_row(x, state, other, table, run, own if i == 0 else other)
         if row >= 0:
-            most = maxima[row] if its_label == SAME_LABEL else float(cached[row, its_label])
+            most = maxima[row]
+            if not is_summed(run, row):
+                unsummed = row
+            elif its_label != SAME_LABEL:
+                most = float(cached[row, its_label])
             top += most
             size += abs(most)
         other, its_label = factors(x, state, group, i)
         if is_bad_factor(run, other, its_label):
-            return False
+            return -math.inf, -1
         i += 1
-    if top + 1e-6 * size < least:  # with room for rounding
+    return top + 1e-6 * size, unsummed
+
+
+def bound_of_listed(x, state, group, run, n):
+    """Return an upper bound on the sum of a group's factors for the n labels that are listed."""
+    cached, maxima, rows, most = run.block_sums, run.block_maxima, run.factor_rows, -math.inf
+    for c in range(n):
+        label, top, size = checked_choice(x, state, group, c, run), 0.0, 0.0
+        i, other, its_label = 0, rows.shape[0] - 1, SAME_LABEL
+        while other >= 0:
+            row = rows[other, SUMS_ROW]
+            if row >= 0:
+                one = maxima[row]
+                if is_summed(run, row):
+                    one = float(cached[row, label if its_label == SAME_LABEL else its_label])
+                top += one
+                size += abs(one)
+            other, its_label = factors(x, state, group, i)
+            i += 1
+        most = max(most, top + 1e-6 * size)
+    return most
+
+
+def bound_group(x, state, group, table, run, n_listed):
+    """Return an upper bound on the sum of a group's factors for the labels that are listed."""
+    begin_group(x, state, group, table, run)
+    most, _ = upper_bound(x, state, group, table, run)
+    if NARROWED and n_listed >= 0:
+        most = min(most, bound_of_listed(x, state, group, run, n_listed))
+    return most
+
+
+def score_factors(x, state, group, table, run, least, n_listed):
+    """Do what ``score_labels`` does for a group with factors, if a label may exceed ``least``.
+
+    Else return False and write nothing. Only listed labels are scored, if there are any. Blocks are
+    summed one by one while the upper bound is high enough.
+    """
+    begin_group(x, state, group, table, run)
+    most, unsummed = upper_bound(x, state, group, table, run)
+    while most >= least and unsummed >= 0:
+        if NARROWED and n_listed >= 0:
+            if bound_of_listed(x, state, group, run, n_listed) < least:
+                return False
+        sum_block(x, table, run, unsummed)
+        most, unsummed = upper_bound(x, state, group, table, run)
+    if most < least or run.meta[FAULT] != DONE:
         return False
     if NARROWED and n_listed >= 0:
         add_factors_of_listed(x, state, group, run, n_listed)

@@ -42,7 +42,7 @@ from laso.engine.kernels.promises import (
     listed_label,
     note_fault,
 )
-from laso.engine.kernels.scoring import highest
+from laso.engine.kernels.scoring import cap_of, highest
 from laso.engine.kernels.weights import (
     add_known_rows,
     add_rows,
@@ -321,7 +321,7 @@ def sum_segment(x, table, run, number, state, group, least):
     sums, own = run.block_sums[number], run.sums
     add_sub_blocks(x, run, number)
     n = shorten_keys(run.out.keys, checked_block_features(x, number, run), table.ints[BITS])
-    if run.caps[1] >= 0.0:
+    if run.caps.shape[0] > 1:
         most = highest_listed(x, run, number, state, group)
         most += 1e-6 * abs(most)
         if most + cap_of(run, n) < least:
@@ -344,16 +344,6 @@ def highest_listed(x, run, number, state, group):
         label = listed_label(x, state, group, c, run, n_listed)
         most = max(most, run.block_sums[number, label])
     return most
-
-
-def cap_of(run, n):
-    """Return an upper bound on the sum of the n features in the buffer, for any label."""
-    keys, heavy, caps, total = run.out.keys, run.heavy, run.caps, 0.0
-    mask = 8 * heavy.shape[0] - 1
-    for f in range(n):
-        bit = (keys[f] >> 20) & mask
-        total += caps[(heavy[bit >> 3] >> (bit & 7)) & 1]
-    return total
 
 
 def offer_labels(x, y, table, run, options, spare, at):
