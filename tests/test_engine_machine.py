@@ -25,9 +25,9 @@ from laso.engine.machine import (
     all_of,
     averaged,
     grown_table,
-    has_empty_rows,
+
     new_table,
-    without_empty_rows,
+
 )
 from laso.engine.slots import placed
 from laso.features.windows import LABEL_ATOM

@@ -303,6 +303,12 @@ class ExpandedColumn(IntEnum):
     LENGTHS = 1  # the number of groups of each of them
 
 
+class NotedColumn(IntEnum):
+    """The head of a list of noted steps; their groups and labels follow."""
+
+    NOTED = 0  # the number of steps; -1: they are too many
+
+
 class ListedColumn(IntEnum):
     """A block whose features are looked up together with those of others."""
 
@@ -430,6 +436,8 @@ HELD, OFFERED, BEST, BEST_GOOD = AgendaColumn
 FIRST = len(AgendaColumn)
 EXPANDED, LENGTHS = ExpandedColumn
 FIRST_EXPANDED = len(ExpandedColumn)
+(NOTED,) = NotedColumn
+FIRST_NOTED = len(NotedColumn)
 LISTED_BLOCK, LISTED_PLACE, LISTED_FIRST, LISTED_ROWS = ListedColumn
 OPEN_ROUND, WAITING_GOALS = ExtraList
 EXTRA_LISTS = len(ExtraList)
@@ -450,45 +458,13 @@ DELTA_ROW, DELTA_LABEL, DELTA_NEXT, DELTA_KEY, DELTA_ENTRY = DeltaColumn
 SIBLINGS, CONTENDERS = Side
 FRONTIER, PATH, BLOCK_CODES = ScratchRow
 TOTAL_LOSS, TOTAL_MASS = LossColumn
-(
-    NODES,
-    ROUND_AT,
-    ROUND_END,
-    WAITING,
-    QUEUED,
-    LOW,
-    GOODS,
-    VERSION,
-    DEQUEUED,
-    ENTRIES,
-    PENDING,
-    GENERATED,
-    ORACLE,
-    STACK_TOP,
-    EXPANSION,
-    FAULT,
-    FAULT_METHOD,
-    FAULT_VALUE,
-    FAULT_LOW,
-    FAULT_HIGH,
-    ERRORS,
-    KEPT_KEYS,
-    KEPT_ROWS,
-    KEPT_VERSION,
-    WEIGHTS,
-    DROPOUT,
-    DROPOUT_SEED,
-    VISIT,
-    LISTED,
-    AHEAD,
-    RAISED,
-    CAPPED_UPDATES,
-    CAPPED_TICKS,
-    CAPPED_AT,
-    NOTES,
-) = RunMeta
-NOTED, FIRST_NOTED = 0, 1  # the number of noted steps (-1: too many), then groups and labels
-MOST_NOTED = 128
+META = tuple(RunMeta)
+NODES, ROUND_AT, ROUND_END, WAITING, QUEUED, LOW, GOODS, VERSION, DEQUEUED, ENTRIES = META[:10]
+PENDING, GENERATED, ORACLE, STACK_TOP, EXPANSION, FAULT, FAULT_METHOD, FAULT_VALUE = META[10:18]
+FAULT_LOW, FAULT_HIGH, ERRORS, KEPT_KEYS, KEPT_ROWS, KEPT_VERSION, WEIGHTS, DROPOUT = META[18:26]
+DROPOUT_SEED, VISIT, LISTED, AHEAD, RAISED = META[26:31]
+CAPPED_UPDATES, CAPPED_TICKS, CAPPED_AT, NOTES = META[31:]
+MOST_NOTED = 128  # steps of a node
 DROPOUT_SCALE = 1 << 31
 LAST_FEATURES, NO_FEATURES = -1, -2  # values of STACK_TOP when the stack is empty
 

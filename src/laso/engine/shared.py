@@ -22,6 +22,7 @@ from laso.engine.rows import entries_in, is_sparse
 CONTENTS_PER_ITEM, MOST_CONTENTS = 4, (1 << 17) - 1
 BLOCKS_AHEAD, FEATURES_AHEAD = 256, 1024  # that are looked up together
 KEPT_STEPS = 1 << 12
+MOST_CAPS = 1 << 17  # that stay in the processor's cache
 CAPS_PER_RAISED = 8  # caps are chosen anew when one of so many was raised
 CAPPED = slice(int(at.CAPPED_UPDATES), int(at.CAPPED_AT) + 1)
 LEVEL_BITS = 20  # that a level is without, of the bits of a weight
@@ -111,8 +112,8 @@ def _state(table: WeightTable) -> list[int]:
 
 
 def n_caps(table: WeightTable) -> int:
-    """Return the number of caps for a table: one for each row, or two."""
-    return max(2, len(table.slots) // 2)
+    """Return the number of caps for a table, which several rows may share."""
+    return max(2, min(len(table.slots) // 2, MOST_CAPS))
 
 
 def with_caps(run: Run, table: WeightTable) -> Run:

@@ -3,8 +3,11 @@
 placeholders.py  the names of the problem's methods
 weights.py       the weight table
 promises.py      checks of what these methods return
-scoring.py       cached blocks, factors
-agenda.py        nodes and the agenda, expansion
+scoring.py       cached blocks, upper bounds on them
+factors.py       steps with factors
+steps.py         the features and the score of one step
+agenda.py        nodes and the agenda
+expansion.py     expansion of nodes
 updates.py       Delta, and the updates
 figures.py       Figure 1 and Figure 2
 segments.py      expansion where steps are segments, when rounds open
@@ -18,16 +21,32 @@ JIT off the same code runs as plain Python.
 from laso.engine.kernels import (
     agenda,
     entry,
+    expansion,
+    factors,
     figures,
     placeholders,
     promises,
     scoring,
     segments,
+    steps,
     updates,
     weights,
 )
 
-MODULES = (placeholders, weights, promises, scoring, agenda, updates, figures, segments, entry)
+MODULES = (
+    placeholders,
+    weights,
+    promises,
+    scoring,
+    factors,
+    steps,
+    agenda,
+    expansion,
+    updates,
+    figures,
+    segments,
+    entry,
+)
 """The modules that make up the compiled code."""
 
 ENTRY_POINTS = ("learn_many", "decode_many", "largest")
@@ -45,9 +64,14 @@ INLINED = frozenset(
         "add_own",
         "add_rows",
         "add_sparse_rows",
-        "cap_of",
         "add_sub_blocks",
+        "begin_group",
+        "begin_notes",
         "block_features_in",
+        "bound_block",
+        "bound_group",
+        "bound_of_listed",
+        "cap_of",
         "checked_block",
         "checked_block_features",
         "checked_choice",
@@ -65,6 +89,7 @@ INLINED = frozenset(
         "entry_of",
         "entry_threshold",
         "expand",
+        "expand_group",
         "factor_group",
         "factor_label",
         "factor_row",
@@ -78,34 +103,27 @@ INLINED = frozenset(
         "insert",
         "is_bad_factor",
         "is_sparse",
+        "is_summed",
         "keep_known",
         "keep_rows",
         "keep_sums",
         "leads_to",
+        "least_gain",
+        "least_sum",
         "list_below",
         "list_block",
-        "longest",
-        "least_sum",
         "listed_label",
+        "longest",
         "make_state",
         "most_entries",
         "most_features",
-        "begin_notes",
-        "begin_group",
-        "bound_block",
-        "bound_group",
-        "bound_of_listed",
-        "is_summed",
-        "upper_bound",
-        "expand_group",
-        "least_gain",
         "n_rounds",
+        "new_node",
         "note_step",
         "offer",
-        "new_node",
-        "open_round",
         "offer_labels",
         "offer_segments",
+        "open_round",
         "place_among",
         "place_for",
         "remove_front",
@@ -126,6 +144,7 @@ INLINED = frozenset(
         "sum_listed",
         "sum_segment",
         "sum_step",
+        "upper_bound",
         "weight_at",
         "write_groups",
     }

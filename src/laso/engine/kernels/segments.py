@@ -17,12 +17,12 @@ from laso.engine.kernels.agenda import (
     child_of,
     count_good,
     entry_threshold,
-    expand,
     insert,
     n_rounds,
     step_to,
     write_groups,
 )
+from laso.engine.kernels.expansion import expand
 from laso.engine.kernels.placeholders import (
     SEGMENTS,
     allowed,
