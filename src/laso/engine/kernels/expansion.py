@@ -258,7 +258,7 @@ def begin_notes(run, options, node):
     """
     ints, reals, noted, meta = run.ints, run.reals, run.noted, run.meta
     meta[NOTES] = -1
-    if not WHOLE or options.kind == RANKED:
+    if not WHOLE or options.kind == RANKED or options.width == 1:
         return -1
     own, opened = meta[ROUND_AT] - 1, run.agenda[n_rounds(run.agenda) + OPEN_ROUND]
     noted[own, NOTED] = -1
@@ -272,8 +272,9 @@ def begin_notes(run, options, node):
                 same &= run.states[node, j] == run.states[other, j]
             if same:
                 return i
-    noted[own, NOTED] = 0
-    meta[NOTES] = own
+    if own + 1 < meta[ROUND_END]:
+        noted[own, NOTED] = 0
+        meta[NOTES] = own
     return -1
 
 
