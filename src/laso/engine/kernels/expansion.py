@@ -53,6 +53,7 @@ from laso.engine.layout import (
     OPEN_ROUND,
     ORACLE,
     ROUND_AT,
+    ROUND_END,
     SCALE,
     SCORE,
     G,
@@ -60,21 +61,17 @@ from laso.engine.layout import (
 from laso.engine.option_kinds import RANKED
 
 
-def score_group(x, y, table, run, node, group, n, least):
+def score_group(x, state, group, table, run, least, n):
     """Write the scores of a group's labels; False if none of their sums can exceed ``least``.
 
-    These are the n labels that ``choice`` lists; all if n is -1. Good steps count even if they do
-    not enter the agenda.
+    These are the n labels that ``choice`` lists; all if n is -1.
     """
-    state = run.states[node]
-    if not (FACTORED or SHARED):
-        score_labels(x, state, group, table, run)
-        return True
-    if run.ints[node, GOOD] > 0 and has_good(x, y, state, group, run, n):
-        least = -math.inf
-    if not FACTORED:
+    if FACTORED:
+        return score_factors(x, state, group, table, run, least, n)
+    if SHARED:
         return score_shared(x, state, group, table, run, least, n)
-    return score_factors(x, state, group, table, run, least, n)
+    score_labels(x, state, group, table, run)
+    return True
 
 
 def checked_round(at, low, rounds):
@@ -123,11 +120,15 @@ def expand_group(x, y, table, run, options, node, chosen):
     if KEY_OF_GROUP or not keyed:  # else labels may have lists of their own
         least = least_gain(max(threshold, floor), g, scale)
     n_listed = checked_choices(x, state, group, run)
-    if not score_group(x, y, table, run, node, group, n_listed, least):
+    if (FACTORED or SHARED) and was_good:
+        was_good = has_good(x, y, state, group, run, n_listed)
+    if was_good:  # good steps count even if they do not enter the agenda
+        least = -math.inf
+    if not score_group(x, state, group, table, run, least, n_listed):
         return DONE
     for c in range(n_listed if n_listed >= 0 else checked_labels(x, run)):
         label = listed_label(x, state, group, c, run, n_listed)
-        if sums[label] < least and not was_good:  # most labels end here
+        if sums[label] < least:  # most labels end here
             continue
         good = was_good and is_good(x, y, state, group, label)
         new_g = g + scale * sums[label]

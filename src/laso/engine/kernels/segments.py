@@ -77,6 +77,7 @@ from laso.engine.layout import (
     MORE_NODES,
     NEXT_SUB_BLOCK,
     NO_GOLD,
+    NODES,
     ONLY_GOOD,
     ORACLE,
     PARENT,
@@ -104,6 +105,9 @@ def max_successors(x, run, options, node):
     """Return an upper bound on the number of nodes that the expansion of a node makes."""
     if SEGMENTS and run.expanded.shape[0] > 0:
         return 2 * options.width  # those of a round, where each may take the place of a sibling
+    most = (run.groups.shape[0] - SLACK) * checked_labels(x, run)
+    if run.meta[NODES] + most <= run.ints.shape[0]:
+        return most
     return write_groups(x, run, node) * checked_labels(x, run)
 
 
