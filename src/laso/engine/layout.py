@@ -427,7 +427,8 @@ class RunMeta(IntEnum):
     CAPPED_UPDATES = 31  # GENERATION and TICKS of the table for which the caps are valid
     CAPPED_TICKS = 32
     CAPPED_AT = 33  # where its weights are in memory
-    NOTES = 34  # the place in its round of the node whose steps are noted; -1: none
+    CAPS_WANTED = 34  # whether the caps are to be chosen
+    NOTES = 35  # the place in its round of the node whose steps are noted; -1: none
 
 
 PARENT, GROUP, LABEL, GOOD, DEPTH, KEY, GOAL, ORDER, PATHS = NodeColumn
@@ -463,7 +464,7 @@ NODES, ROUND_AT, ROUND_END, WAITING, QUEUED, LOW, GOODS, VERSION, DEQUEUED, ENTR
 PENDING, GENERATED, ORACLE, STACK_TOP, EXPANSION, FAULT, FAULT_METHOD, FAULT_VALUE = META[10:18]
 FAULT_LOW, FAULT_HIGH, ERRORS, KEPT_KEYS, KEPT_ROWS, KEPT_VERSION, WEIGHTS, DROPOUT = META[18:26]
 DROPOUT_SEED, VISIT, LISTED, AHEAD, RAISED = META[26:31]
-CAPPED_UPDATES, CAPPED_TICKS, CAPPED_AT, NOTES = META[31:]
+CAPPED_UPDATES, CAPPED_TICKS, CAPPED_AT, CAPS_WANTED, NOTES = META[31:]
 MOST_NOTED = 128  # steps of a node
 DROPOUT_SCALE = 1 << 31
 LAST_FEATURES, NO_FEATURES = -1, -2  # values of STACK_TOP when the stack is empty

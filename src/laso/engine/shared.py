@@ -17,7 +17,6 @@ from laso.engine.problem import (
     is_factored,
     is_shared,
 )
-from laso.engine.rows import entries_in, is_sparse
 
 CONTENTS_PER_ITEM, MOST_CONTENTS = 4, (1 << 17) - 1
 BLOCKS_AHEAD, FEATURES_AHEAD = 256, 1024  # that are looked up together
@@ -25,10 +24,6 @@ KEPT_STEPS = 1 << 12
 MOST_CAPS = 1 << 17  # that stay in the processor's cache
 CAPS_PER_RAISED = 8  # caps are chosen anew when one of so many was raised
 CAPPED = slice(int(at.CAPPED_UPDATES), int(at.CAPPED_AT) + 1)
-LEVEL_BITS = 20  # that a level is without, of the bits of a weight
-FIRST_LEVEL = (127 - 18) << (23 - LEVEL_BITS)  # these bits of 2 ** -18
-STEPS_OF = 4  # entries of sparse rows that are looked at one by one
-ROWS_AT_ONCE = 1 << 13  # that fit into the processor's cache
 
 
 def no_sharing(labels: int, dtype: Any) -> dict[str, Any]:
@@ -117,49 +112,12 @@ def n_caps(table: WeightTable) -> int:
 
 
 def with_caps(run: Run, table: WeightTable) -> Run:
-    """Return working space with upper bounds on the weights of a table's rows."""
-    most = highest_weights(table)
-    if not np.isfinite(most).all():
-        return run._replace(caps=run.caps[:1])
-    caps, levels = np.zeros(n_caps(table), np.uint8), np.zeros(len(most) + 1, np.uint8)
-    levels[1:] = levels_of(most)
-    keys, rows = table.slots[:, at.SLOT_KEY], table.slots[:, at.SLOT_ROW]
-    np.maximum.at(caps, keys & (len(caps) - 1), levels[rows])
-    return run._replace(caps=caps)
+    """Return working space for upper bounds on weights, which the kernels choose."""
+    run.meta[at.CAPS_WANTED] = 1
+    return run._replace(caps=np.zeros(n_caps(table), np.uint8))
 
 
 def all_levels() -> Array:
     """Return the upper bounds that caps stand for: 0, eight for each power of two, infinity."""
-    bits = (np.arange(FIRST_LEVEL, FIRST_LEVEL + 254) << LEVEL_BITS).astype(np.int32)
-    some = bits.view(np.float32).astype(np.float64) * (1 + 1e-6)  # with room for rounding
-    return np.concatenate([[0.0], some, [np.inf]])
-
-
-def levels_of(weights: Array) -> Array:
-    """Return the lowest levels that are not below some weights."""
-    bits = np.maximum(weights, 0).astype(np.float32).view(np.int32)
-    above = (bits + ((1 << LEVEL_BITS) - 1)) >> LEVEL_BITS
-    return np.where(bits > 0, np.clip(above - (FIRST_LEVEL - 1), 1, 255), 0).astype(np.uint8)
-
-
-def highest_weights(table: WeightTable) -> Array:
-    """Return the highest weight of each row of a table, or 0 if that is higher."""
-    rows = int(table.ints[at.ROWS])
-    most = np.zeros(rows, table.v.dtype)
-    if not is_sparse(table):
-        for first in range(0, rows, ROWS_AT_ONCE):
-            part = table.v[first : min(first + ROWS_AT_ONCE, rows)]
-            highest = most[first : first + len(part)]
-            for label in range(part.shape[1]):
-                np.maximum(highest, part[:, label], out=highest)
-        return most
-    some, weights = np.arange(rows), table.v.reshape(-1)
-    starts, lengths = table.heads[:rows, at.HEAD_START], table.heads[:rows, at.HEAD_LENGTH]
-    for i in range(STEPS_OF):
-        some = some[lengths[some] > i]
-        most[some] = np.maximum(most[some], weights[starts[some] + i])
-    rest = entries_in(starts[some].astype(np.int64), lengths[some].astype(np.int64))
-    if len(some):
-        ends = np.cumsum(lengths[some])
-        most[some] = np.maximum(0, np.maximum.reduceat(weights[rest], ends - lengths[some]))
-    return most
+    some = np.exp2((np.arange(254) - 144) / 8)
+    return np.concatenate([[0.0], (1 + 1e-6) * some, [np.inf]])  # with room for rounding

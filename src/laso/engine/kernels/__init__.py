@@ -126,6 +126,7 @@ INLINED = frozenset(
         "open_round",
         "place_among",
         "place_for",
+        "raise_cap",
         "remove_front",
         "request_entries",
         "request_kept",

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 
+from laso.engine.hashing import flat, prefetch
 from laso.engine.kernels.placeholders import (
     FACTORED,
     GROUPED,
@@ -23,23 +24,33 @@ from laso.engine.kernels.promises import (
     listed_label,
 )
 from laso.engine.kernels.weights import (
+    LINE,
     add_known_rows,
     add_rows,
     fill,
     find_rows,
+    is_sparse,
     request_entries,
     request_rows,
     shorten_keys,
 )
 from laso.engine.layout import (
     BITS,
+    CAPS_WANTED,
+    HEAD_LENGTH,
+    HEAD_START,
     KEPT_KEYS,
     KEPT_ROWS,
     KEPT_VERSION,
     NEXT_SUB_BLOCK,
+    RAISED,
+    SLOT_KEY,
+    SLOT_ROW,
     STACK_BLOCK,
     VERSION,
 )
+
+AHEAD_OF = 8  # slots, whose rows come into the cache meanwhile
 
 # --------------------------------------------------------------------------- cached blocks
 
@@ -203,3 +214,42 @@ def cap_of(run, n):
     for f in range(n):
         total += levels[caps[keys[f] & (caps.shape[0] - 1)]]
     return total
+
+
+def raise_cap(run, key, weight):
+    """Let the cap of a key be above a weight."""
+    caps, levels = run.caps, run.levels
+    i = key & (caps.shape[0] - 1)
+    if weight <= levels[caps[i]]:
+        return
+    low, high = int(caps[i]), levels.shape[0] - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if weight <= levels[middle]:
+            high = middle
+        else:
+            low = middle
+    caps[i] = high
+    run.meta[RAISED] += 1
+
+
+def choose_caps(table, run):
+    """Let the caps be upper bounds on the weights of all keys of a table."""
+    slots, sparse, weights = table.slots, is_sparse(table), flat(table.v)
+    n, width, last = slots.shape[0], table.v.shape[1], max(0, weights.shape[0] - 1)
+    fill(run.caps, 0)
+    for i in range(n):
+        row = slots[(i + AHEAD_OF) & (n - 1), SLOT_ROW] - 1
+        if sparse and row >= 0:  # the next rows come from memory meanwhile
+            prefetch(weights, min(table.heads[row, HEAD_START], last))
+        elif row >= 0:
+            for label in range(0, width, LINE):
+                prefetch(weights, row * width + label)
+        row = slots[i, SLOT_ROW] - 1
+        if row >= 0:
+            first, length = row * width, width
+            if sparse:
+                first, length = table.heads[row, HEAD_START], table.heads[row, HEAD_LENGTH]
+            if length > 0:
+                raise_cap(run, slots[i, SLOT_KEY], highest(weights[first : first + length], length))
+    run.meta[CAPS_WANTED] = run.meta[RAISED] = 0

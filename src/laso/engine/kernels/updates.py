@@ -13,6 +13,7 @@ from laso.engine.hashing import prefetch
 from laso.engine.kernels.factors import factor_group, factor_label
 from laso.engine.kernels.placeholders import FACTORED, SEGMENTS, WEIGHTED
 from laso.engine.kernels.promises import checked_block
+from laso.engine.kernels.scoring import raise_cap
 from laso.engine.kernels.steps import begin_features, next_features
 from laso.engine.kernels.weights import (
     add_entry_to_row,
@@ -49,7 +50,6 @@ from laso.engine.layout import (
     PARENT,
     PATH,
     PATHS,
-    RAISED,
     ROWS,
     SCALE,
     SCALES,
@@ -380,24 +380,13 @@ def rescale(table):
 
 def keep_caps(table, run):
     """Let the upper bounds on weights be true of the changed weights, too."""
-    v, delta, caps, levels = table.v, run.delta, run.caps, run.levels
-    sparse = is_sparse(table)
+    v, delta, sparse = table.v, run.delta, is_sparse(table)
     for e in range(run.meta[ENTRIES]):
         if sparse:
             weight = v[delta[e, DELTA_ENTRY], 0]
         else:
             weight = v[delta[e, DELTA_ROW], delta[e, DELTA_LABEL]]
-        i = delta[e, DELTA_KEY] & (caps.shape[0] - 1)
-        if weight > levels[caps[i]]:
-            low, high = int(caps[i]), levels.shape[0] - 1
-            while high - low > 1:  # the level of low is below the weight, that of high is not
-                middle = (low + high) // 2
-                if weight > levels[middle]:
-                    low = middle
-                else:
-                    high = middle
-            caps[i] = high
-            run.meta[RAISED] += 1
+        raise_cap(run, delta[e, DELTA_KEY], weight)
 
 
 def apply_update(table, run, options, rate, errors):
