@@ -119,6 +119,7 @@ INLINED = frozenset(
         "most_features",
         "n_rounds",
         "new_node",
+        "next_block",
         "note_step",
         "offer",
         "offer_labels",

@@ -217,13 +217,8 @@ def find_floor(x, y, table, run, options, node, n):
 
 def offer(x, y, run, options, node, step, scores):
     """Enqueue the successor of a node by an allowed step, if its list has a place; the status."""
-    ints, reals, agenda, meta, ranked = (
-        run.ints,
-        run.reals,
-        run.agenda,
-        run.meta,
-        options.kind == RANKED,
-    )
+    ints, reals, agenda, meta = run.ints, run.reals, run.agenda, run.meta
+    ranked = options.kind == RANKED
     group, label, at = step
     good, new_g, score = scores
     place = place_for(agenda, reals, options.width, at, score)

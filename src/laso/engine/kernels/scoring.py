@@ -57,32 +57,50 @@ AHEAD_OF = 8  # slots, whose rows come into the cache meanwhile
 
 def sum_block(x, table, run, root):
     """Compute the sums of a block: the weights of its own features and of all its sub-blocks."""
-    stack, versions, cached = run.block_stack, run.block_versions, run.block_sums
-    version, n_labels, top = run.meta[VERSION], run.sums.shape[0], 0
+    stack, top = run.block_stack, 0
     stack[0, STACK_BLOCK], stack[0, NEXT_SUB_BLOCK] = root, 0
     while top >= 0:
+        top = next_block(x, run, top)
         number = stack[top, STACK_BLOCK]
-        below = checked_sub_block(x, number, stack[top, NEXT_SUB_BLOCK], run.meta)
-        if below >= 0:
-            stack[top, NEXT_SUB_BLOCK] += 1
-            if versions[below] != version:
-                top += 1
-                stack[top, STACK_BLOCK], stack[top, NEXT_SUB_BLOCK] = below, 0
-            continue
-        sums = cached[number]
-        fill(sums, 0.0)
-        for i in range(stack[top, NEXT_SUB_BLOCK]):
-            below = sub_block(x, number, i)
-            for label in range(n_labels):
-                sums[label] += cached[below, label]
+        sums = run.block_sums[number]
+        add_sub_blocks(x, run, number)
         if SHARED:
             add_own(x, table, run, number, sums)
         else:
             add_rows(table, run, checked_block_features(x, number, run), sums)
         if FACTORED:
             run.block_maxima[number] = highest(sums, checked_labels(x, run))
-        versions[number] = version
+        run.block_versions[number] = run.meta[VERSION]
         top -= 1
+
+
+def next_block(x, run, top):
+    """Go down from the block on top of the stack to one whose sub-blocks are all known.
+
+    Returns its place on the stack. Blocks below the first count as known from then on.
+    """
+    stack, versions, version = run.block_stack, run.block_versions, run.meta[VERSION]
+    below = checked_sub_block(x, stack[top, STACK_BLOCK], stack[top, NEXT_SUB_BLOCK], run.meta)
+    while below >= 0:
+        stack[top, NEXT_SUB_BLOCK] += 1
+        if versions[below] != version:
+            versions[below] = version
+            top += 1
+            stack[top, STACK_BLOCK], stack[top, NEXT_SUB_BLOCK] = below, 0
+        below = checked_sub_block(x, stack[top, STACK_BLOCK], stack[top, NEXT_SUB_BLOCK], run.meta)
+    return top
+
+
+def add_sub_blocks(x, run, number):
+    """Write the sums of a block's sub-blocks."""
+    sums, cached = run.block_sums[number], run.block_sums
+    fill(sums, 0.0)
+    i, below = 1, checked_sub_block(x, number, 0, run.meta)
+    while below >= 0:
+        for label in range(sums.shape[0]):
+            sums[label] += cached[below, label]
+        below = checked_sub_block(x, number, i, run.meta)
+        i += 1
 
 
 def add_own(x, table, run, number, sums):

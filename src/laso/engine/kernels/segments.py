@@ -38,11 +38,10 @@ from laso.engine.kernels.promises import (
     checked_choices,
     checked_features,
     checked_labels,
-    checked_sub_block,
     listed_label,
     note_fault,
 )
-from laso.engine.kernels.scoring import cap_of, highest
+from laso.engine.kernels.scoring import add_sub_blocks, cap_of, highest, next_block
 from laso.engine.kernels.weights import (
     add_known_rows,
     add_rows,
@@ -87,7 +86,6 @@ from laso.engine.layout import (
     SCORE,
     SLACK,
     STACK_BLOCK,
-    VERSION,
     WEIGHTS,
     G,
     Out,
@@ -191,21 +189,12 @@ def sum_below(x, table, run, at):
 
 def list_below(x, table, run, root):
     """List all blocks below a block whose sums are not known, each after its own sub-blocks."""
-    stack, versions, version, top = run.block_stack, run.block_versions, run.meta[VERSION], 0
+    stack = run.block_stack
     stack[0, STACK_BLOCK], stack[0, NEXT_SUB_BLOCK] = root, 0
-    while top >= 0:
-        number = stack[top, STACK_BLOCK]
-        below = checked_sub_block(x, number, stack[top, NEXT_SUB_BLOCK], run.meta)
-        if below >= 0:
-            stack[top, NEXT_SUB_BLOCK] += 1
-            if versions[below] != version:
-                versions[below] = version
-                top += 1
-                stack[top, STACK_BLOCK], stack[top, NEXT_SUB_BLOCK] = below, 0
-            continue
-        if top > 0:
-            list_block(x, table, run, number)
-        top -= 1
+    top = next_block(x, run, 0)
+    while top > 0:
+        list_block(x, table, run, stack[top, STACK_BLOCK])
+        top = next_block(x, run, top - 1)
 
 
 def list_block(x, table, run, number):
@@ -246,18 +235,6 @@ def sum_listed(x, table, run):
         for label in range(n_labels):
             sums[label] += own[label]
     run.meta[LISTED] = run.meta[AHEAD] = 0
-
-
-def add_sub_blocks(x, run, number):
-    """Write the sums of a block's sub-blocks."""
-    sums, cached = run.block_sums[number], run.block_sums
-    fill(sums, 0.0)
-    i, below = 1, checked_sub_block(x, number, 0, run.meta)
-    while below >= 0:
-        for label in range(sums.shape[0]):
-            sums[label] += cached[below, label]
-        below = checked_sub_block(x, number, i, run.meta)
-        i += 1
 
 
 # --------------------------------------------------------------------------- segments
