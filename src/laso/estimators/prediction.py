@@ -13,6 +13,7 @@ import numpy as np
 
 from laso.calibration import Reliability
 from laso.data.table import locating
+from laso.engine.bloom import filtered
 from laso.engine.choose import engine_for
 from laso.engine.exact import ExactMachine
 from laso.engine.layout import Dataset, WeightTable
@@ -161,19 +162,21 @@ class Predictor(Published):
             steps, ends, _ = self.single_decoder(dataset).decode(dataset)
         else:
             engine, threads = self.engine(dataset), self.threads_for(dataset)
-            weights = self.weights_for(dataset) if table is None else table
+            exact = isinstance(engine, ExactMachine)
+            weights = self.weights_for(dataset, exact=exact) if table is None else table
             steps, ends, _ = engine.decode(dataset, all_of(dataset), weights, threads=threads)
         return self.task_.decode_all(inputs, steps, ends)
 
-    def weights_for(self, dataset: Dataset) -> WeightTable:
-        """Return the weights as the engine wants them for many inputs; these are kept."""
+    def weights_for(self, dataset: Dataset, *, exact: bool = False) -> WeightTable:
+        """Return the weights as an engine wants them for many inputs; these are kept."""
         made: WeightTable
-        weights, made, items = self.prepared.get(FASTER, (None, None, 0))
+        weights, made, items = self.prepared.get((FASTER, exact), (None, None, 0))
         if weights is not self.weights_:
             made, items = self.weights_, 0
         items += len(dataset.items)  # of earlier calls, too: together they may pay for more
-        made = faster(self.task_.problem_for(dataset), made, items)
-        self.prepared[FASTER] = (self.weights_, made, items)
+        problem = self.task_.problem_for(dataset)
+        made = filtered(problem, made, items) if exact else faster(problem, made, items)
+        self.prepared[FASTER, exact] = (self.weights_, made, items)
         return made
 
     def single_decoder(self, dataset: Dataset) -> SingleDecoder:
