@@ -26,7 +26,6 @@ run table2 --rows LaSOp_1,LaSOp_5,LaSOp_10,LaSOa_1,LaSOa_5,LaSOa_10 --seeds 5 "$
 run table3 --resources all --seeds 3 "$@"
 run updates --resources all --seeds 5 "$@"
 run theorem4 "$@"
-run average2 --rows LaSOp_5,LaSOa_10 "$@"
-run average2 --resources all --rows LaSOa_10 "$@"
 run ewt --seeds 3 "$@"
 run parsing --seeds 3 "$@"
+run joint_parsing --seeds 3 "$@"

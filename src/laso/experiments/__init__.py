@@ -1,7 +1,7 @@
 """The paper's tables, re-run: ``laso reproduce table1``.
 
     table1 ... one module for each experiment: its rows, its evaluation, its report
-    averages   shared by average1 and average2
+    averages   averages of models of any table, for average1
     joint      shared by table2, table3, updates and theorem4
     runner     runs any experiment: chooses settings on held-out data, runs jobs, saves results
     worker     one job in a fresh process
@@ -15,7 +15,7 @@ A new experiment is a module with an ``EXPERIMENT``, named here.
 
 NAMES = (
     *("table1", "additions", "margins", "average1"),
-    *("table2", "table3", "updates", "theorem4", "average2"),
+    *("table2", "table3", "updates", "theorem4"),
     *("ewt", "parsing", "joint_parsing"),
 )
 EXPERIMENTS = {name: f"laso.experiments.{name}" for name in NAMES}
