@@ -39,9 +39,10 @@ def is_packed(table: WeightTable) -> bool:
 
 def packed(table: WeightTable) -> WeightTable:
     """Return a table of sparse rows with packed rows; one that cannot have them as it is."""
-    labels, rows = n_labels(table), all_rows(table)
+    labels = n_labels(table)
     if table.v.dtype != np.float32 or labels > PACKED_MASK or is_packed(table):
         return table
+    rows = all_rows(table)
     starts, lengths = (table.heads[rows, column].astype(np.int64) for column in at.HeadColumn)
     room = np.where(lengths == labels, lengths, 2 * lengths)
     new, v = np.zeros_like(starts), np.zeros(int(room.sum()), np.float32)

@@ -228,19 +228,19 @@ def sparse_rows(table: WeightTable, rows: Array) -> dict[str, Array]:
     lengths = np.zeros(len(rows), np.int64)
     for some in batches_of(len(rows)):
         before = table.heads[rows[some], at.HEAD_LENGTH]
-        kept = _without_zeros(table, rows[some], names)[1]
+        kept = _nonzero_entries(table, rows[some], names)[1]
         of = np.repeat(np.arange(len(before)), before)
         lengths[some] = np.bincount(of[kept], minlength=len(before))
     made = NewRows(lengths, n_labels(table), dict.fromkeys(names, table.v.dtype))
     for some in batches_of(len(rows)):
-        entries, kept = _without_zeros(table, rows[some], names)
+        entries, kept = _nonzero_entries(table, rows[some], names)
         chosen = entries[kept]
         values = {name: getattr(table, name)[chosen, 0] for name in names}
         made.fill(some, table.entry_labels[chosen], values)
     return made.arrays
 
 
-def _without_zeros(table: WeightTable, rows: Array, names: list[str]) -> tuple[Array, Array]:
+def _nonzero_entries(table: WeightTable, rows: Array, names: list[str]) -> tuple[Array, Array]:
     """Return the entries of some rows, and which of these are not zero in all the matrices."""
     entries = entries_of(table, rows)
     return entries, np.logical_or.reduce([getattr(table, name)[entries, 0] != 0 for name in names])

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from laso.experiments.joint import PERCEPTRON
-from laso.experiments.measure import Row, table, timed_predict
+from laso.experiments.measure import Row, timed_predict
 from laso.experiments.report import (
     Claim,
     Contrast,
     Plan,
     document,
-    sample_texts,
-    seed_count,
+    score_table,
     with_choices,
     write_report,
 )
@@ -141,14 +140,9 @@ data. Training time is in seconds of CPU."""
 
 def section(rows: list[Row]) -> str:
     """Return a table of accuracies and times."""
-    lines = []
     measures = (*MEASURES, "epochs", "cpu_s", "test_s")
-    for row in ROWS:
-        texts = sample_texts(rows, row, measures)
-        if texts:
-            lines.append([row, seed_count(rows, row), *texts])
-    head = ["", "seeds", "UPOS", "XPOS", "features", "all", "epochs", "training, CPU s", "test s"]
-    return table(head, lines, left=1)
+    heads = ("UPOS", "XPOS", "features", "all", "epochs", "training, CPU s", "test s")
+    return score_table(rows, ROWS, dict(zip(measures, heads, strict=True)))
 
 
 def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path]:

@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from laso.experiments import parsing
-from laso.experiments.measure import Row, table
+from laso.experiments.measure import Row
 from laso.experiments.report import (
     Claim,
     Contrast,
     Plan,
     document,
-    sample_texts,
-    seed_count,
+    score_table,
     with_choices,
     write_report,
 )
@@ -86,13 +85,9 @@ of the training data. Training time is in seconds of CPU: other programs may hav
 
 def section(rows: list[Row]) -> str:
     """Return a table of scores and times."""
-    lines = []
-    for row in ROWS:
-        texts = sample_texts(rows, row, (*MEASURES, "epochs", "cpu_s", "test_s"))
-        if texts:
-            lines.append([row, seed_count(rows, row), *texts])
-    head = ["", "seeds", "UPOS", "UAS", "LAS", "CLAS", "epochs", "training, CPU s", "test s"]
-    return table(head, lines, left=1)
+    measures = (*MEASURES, "epochs", "cpu_s", "test_s")
+    heads = ("UPOS", "UAS", "LAS", "CLAS", "epochs", "training, CPU s", "test s")
+    return score_table(rows, ROWS, dict(zip(measures, heads, strict=True)))
 
 
 def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path]:

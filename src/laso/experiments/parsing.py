@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from laso.experiments import table3
-from laso.experiments.measure import Row, table, timed_predict
+from laso.experiments.measure import Row, timed_predict
 from laso.experiments.report import (
     Claim,
     Contrast,
     Plan,
     document,
-    sample_texts,
-    seed_count,
+    score_table,
     with_choices,
     write_report,
 )
@@ -129,14 +128,9 @@ a tenth of the training data, which is every tenth sentence of the treebank's fo
 
 def section(rows: list[Row]) -> str:
     """Return a table of scores and times."""
-    lines = []
     measures = (*MEASURES, "epochs", "cpu_s", "peak_mb")
-    for row in ROWS:
-        texts = sample_texts(rows, row, measures)
-        if texts:
-            lines.append([row, seed_count(rows, row), *texts])
-    head = ["", "seeds", "UAS", "LAS", "CLAS", "exact", "epochs", "training, CPU s", "peak MB"]
-    return table(head, lines, left=1)
+    heads = ("UAS", "LAS", "CLAS", "exact", "epochs", "training, CPU s", "peak MB")
+    return score_table(rows, ROWS, dict(zip(measures, heads, strict=True)))
 
 
 def grid(results: list[Row]) -> str:

@@ -73,6 +73,13 @@ def sample_texts(results: list[Row], row: str, measures: Iterable[str]) -> list[
     return [one.text() for one in samples if one is not None]
 
 
+def score_table(results: list[Row], rows: Iterable[str], columns: Mapping[str, str]) -> str:
+    """Return a table with a line for each measured row; ``columns`` has the heads of measures."""
+    found = {row: sample_texts(results, row, columns) for row in rows}
+    lines = [[row, seed_count(results, row), *texts] for row, texts in found.items() if texts]
+    return table(["", "seeds", *columns.values()], lines, left=1)
+
+
 def mean(results: Iterable[Row], row: str, measure: str) -> float | None:
     """Return the mean of a measure of a row; None if it was not measured."""
     values = sample(results, row, measure)

@@ -15,7 +15,7 @@ from laso.features.templates import Atom, Template
 from laso.tasks.parsing import configuration as c
 from laso.tasks.parsing.operators import HEADS, LABELS, LAST_CHILD, PARTS, TAGS, UNKNOWN
 from laso.tasks.parsing.systems import TAG
-from laso.tasks.parsing.templates import atom_program, divided, is_input, tags
+from laso.tasks.parsing.templates import atom_program, divided, is_input, is_of_tagging
 from laso.tasks.parsing.trees import LIFTED, Tree, unmarked
 
 ARCS = ("left", "right", "root")
@@ -101,13 +101,13 @@ class ParsingEncoder(ColumnEncoder):
         for kind, name in self.operators:
             numbers = self.tags if kind == TAG else self.arc_labels
             operators += [KINDS.index(kind), numbers.get(name, UNKNOWN)]
-        parts = divided([each for each in self.templates if not tags(each)])
+        parts = divided([each for each in self.templates if not is_of_tagging(each)])
         head = [0] * c.HEAD
         head[c.SINGLE_ROOT], head[c.STATIC] = int(self.single_root), int(self.static)
         head[c.OPERATORS], head[c.PARTS] = c.HEAD, c.HEAD + len(operators)
         head[c.N_PARTS], head[c.AHEAD] = len(parts), self.ahead
         head[c.TAGGING] = head[c.PARTS] + c.PART * len(parts)
-        parts.append([each for each in self.templates if tags(each)])
+        parts.append([each for each in self.templates if is_of_tagging(each)])
         found, most, end = [*head, *operators], 0, c.HEAD + len(operators) + c.PART * len(parts)
         programs: list[int] = []
         for templates in parts:

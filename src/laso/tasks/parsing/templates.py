@@ -97,14 +97,14 @@ def is_input(atom: Atom) -> bool:
     return atom.column not in RESERVED
 
 
-def tags(template: Template) -> bool:
+def is_of_tagging(template: Template) -> bool:
     """Return whether a template is one of the steps that tag a word."""
     return any(_NEAR.fullmatch(atom.place) for atom in template.atoms)
 
 
 def uses_tagging(template: Template) -> bool:
     """Return whether a template needs a search that predicts tags."""
-    return tags(template) or any(atom.column == PREDICTED for atom in template.atoms)
+    return is_of_tagging(template) or any(atom.column == PREDICTED for atom in template.atoms)
 
 
 def atom_program(atom: Atom, view: int) -> tuple[int, int, int, int]:
