@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from laso import SearchFailed, beam, bounded_best_first, delayed, perceptron, restart, standard
 from laso.engine import bloom, kernels, machine
 from laso.engine import layout as at
+from laso.engine.empty_rows import has_empty_rows, without_empty_rows
 from laso.engine.hashing import mix
 from laso.engine.kernels import weights
 from laso.engine.layout import Dataset, Out, WeightTable
@@ -25,9 +26,7 @@ from laso.engine.machine import (
     all_of,
     averaged,
     grown_table,
-    has_empty_rows,
     new_table,
-    without_empty_rows,
 )
 from laso.engine.slots import placed
 from laso.features.windows import LABEL_ATOM

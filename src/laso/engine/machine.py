@@ -13,26 +13,23 @@ from laso.engine import layout as at
 from laso.engine import option_kinds as kinds
 from laso.engine.bloom import filtered, without_filter
 from laso.engine.checks import check_inputs, is_needed
+from laso.engine.empty_rows import has_empty_rows, without_empty_rows
 from laso.engine.layout import Array, Dataset, Out, Run, WeightTable
 from laso.engine.native import Kernels, compiled
 from laso.engine.option_kinds import Options
 from laso.engine.problem import CompiledProblem, has_fingerprints, is_factored
 from laso.engine.room import check_room
 from laso.engine.rows import (
-    MATRICES,
     SOME,
     dense_rows,
     grown_entries,
     is_sparse,
     n_labels,
     new_rows,
-    sparse_rows,
 )
 from laso.engine.shared import capped, no_sharing, note_capped, with_segments, with_shared
-from laso.engine.slots import placed
+from laso.engine.slots import placed, used_slots
 from laso.errors import BadProblem, LasoError, SearchFailed, Unreachable
-
-EMPTY_OF = 8  # of so many rows one may be empty before all empty ones are removed
 
 # --------------------------------------------------------------------------- the weight table
 
@@ -103,60 +100,6 @@ def with_precisions(table: WeightTable) -> WeightTable:
     if len(table.precisions) == len(table.v):
         return table
     return table._replace(precisions=longer(table.precisions, len(table.v)))
-
-
-def used_slots(table: WeightTable) -> Array:
-    """Return the slots of a table that hold a key."""
-    used: Array = table.slots[table.slots[:, at.SLOT_ROW] != 0]
-    return used
-
-
-def has_empty_rows(table: WeightTable) -> bool:
-    """Return whether many rows have no weight, by a sample, or sparse rows have left many places.
-
-    Removing them takes long, so that a few may stay.
-    """
-    rows = int(table.ints[at.ROWS])
-    sample = np.arange(0, rows, 1 + rows // SOME)
-    names = [name for name in MATRICES if len(getattr(table, name))]
-    filled = [dense_rows(table, sample, name).any(axis=1) for name in names]
-    empty = len(sample) - np.count_nonzero(np.logical_or.reduce(filled))
-    unused = int(table.ints[at.USED]) - int(table.heads[:rows, at.HEAD_LENGTH].sum())
-    return bool(EMPTY_OF * empty > len(sample) or 2 * unused > int(table.ints[at.USED]))
-
-
-def without_empty_rows(table: WeightTable) -> WeightTable:
-    """Return the table without the rows that have no weight, now or in the average.
-
-    An update makes a row for every feature it looks at, also where good and bad nodes cancel out.
-    """
-    rows = int(table.ints[at.ROWS])
-    arrays = [table.v, table.u, *([table.precisions] if len(table.precisions) else [])]
-    if is_sparse(table):
-        table = _without_zeros(table)
-        arrays = [table.heads]
-        used = table.heads[:rows, at.HEAD_LENGTH] > 0
-    else:
-        used = np.logical_or.reduce([array[:rows].any(axis=1) for array in arrays])
-    numbers = np.cumsum(used)  # the new number of a row, plus 1
-    kept = int(numbers[-1]) if rows else 0
-    entries = used_slots(table)
-    entries = entries[used[entries[:, at.SLOT_ROW] - 1]]
-    entries[:, at.SLOT_ROW] = numbers[entries[:, at.SLOT_ROW] - 1]
-    for weights in arrays:
-        weights[:kept] = weights[:rows][used]
-        weights[kept:rows] = 0
-    table.ints[at.ROWS] = kept
-    return table._replace(slots=placed(entries, len(table.slots)))
-
-
-def _without_zeros(table: WeightTable) -> WeightTable:
-    """Return a table of sparse rows without entries of no weight, and without gaps."""
-    rows = int(table.ints[at.ROWS])
-    made = sparse_rows(table, np.arange(rows))
-    table.heads[:rows] = made.pop("heads")[:rows]
-    table.ints[at.USED] = len(made["v"])
-    return table._replace(**made)
 
 
 def _lengthened(array: Array, length: int) -> Array:
@@ -272,6 +215,10 @@ def new_run(
         reals=np.zeros((nodes, len(at.NodeReal))),
         agenda=np.zeros((rounds + at.EXTRA_LISTS, at.FIRST + width), np.int64),
         groups=np.zeros(most[at.MAX_GROUPS] + at.SLACK, np.int32),
+        noted=np.zeros((width, at.FIRST_NOTED + 2 * at.MOST_NOTED), np.int64),
+        noted_sums=np.zeros((width, at.MOST_NOTED), dtype),
+        group_bounds=np.zeros(most[at.MAX_GROUPS] + at.SLACK),
+        best_scores=np.zeros(width),
         out=Out(np.zeros(together, np.int64), np.ones(together)),
         rows=np.zeros(together, np.int64),
         kept_keys=np.zeros(features, np.int64),
@@ -414,7 +361,7 @@ class Machine:
         while len(order):
             items = int(sizes(dataset, order).sum())
             table = filtered(self.problem, prepared(table, self.options), items)
-            run = capped(run, table)
+            run = capped(self.problem, run, table)
             done, errors, status = self.learning_kernels(
                 "learn_many", dataset, order, table, run, self.options
             )

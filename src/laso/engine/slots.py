@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from laso.engine import layout as at
-from laso.engine.layout import Array
+from laso.engine.layout import Array, WeightTable
 
 
 def unchecked(n: int, moves: int) -> None:
@@ -56,3 +56,9 @@ def insert(slots: Array, entries: Array) -> None:
         slots[where[free]] = entries[free]  # of several with one place, the last one stays
         lost = ~free | (slots[where, at.SLOT_ROW] != entries[:, at.SLOT_ROW])
         entries, where = entries[lost], (where[lost] + 1) & (capacity - 1)
+
+
+def used_slots(table: WeightTable) -> Array:
+    """Return the slots of a table that hold a key."""
+    used: Array = table.slots[table.slots[:, at.SLOT_ROW] != 0]
+    return used
