@@ -53,11 +53,10 @@ from laso.engine.layout import (
 def sum_kept(x, state, group, table, run):
     """Sum those factors of a step whose sums are kept, all at once, unless they are known already.
 
-    The features of all of them are looked up together, so that each loop finds the memory that the
-    one before has prefetched. Of two factors with one place, the later one takes it.
+    Of two factors with one place, the later one takes it.
     """
     waiting, kept, n = run.waiting, run.kept_marks, request_kept(x, state, group, run)
-    first, n_unknown = 0, 0
+    n_unknown = 0
     for i in range(n):
         at, place = waiting[i, WAITING_AT], waiting[i, WAITING_PLACE]
         mark, weights = waiting[i, WAITING_MARK], run.meta[WEIGHTS]
@@ -67,20 +66,34 @@ def sum_kept(x, state, group, table, run):
             prefetch(run.block_sums, row)
             continue
         kept[place, FINGERPRINT], kept[place, WEIGHTS_OF] = mark, weights
+        waiting[n_unknown, WAITING_GROUP] = waiting[i, WAITING_GROUP]
+        waiting[n_unknown, WAITING_ROW] = row
+        n_unknown += 1
+    if n_unknown > 0:
+        sum_waiting(x, state, table, run, n_unknown)
+
+
+def sum_waiting(x, state, table, run, n):
+    """Sum the n factors that wait for it.
+
+    The features of all of them are looked up together, so that each loop finds the memory that the
+    one before has prefetched.
+    """
+    waiting, first = run.waiting, 0
+    for i in range(n):
         out = Out(run.out.keys[first:], run.out.values[first:])
         written = features_in(x, state, waiting[i, WAITING_GROUP], out, run)
-        waiting[n_unknown, WAITING_ROW], waiting[n_unknown, WAITING_FIRST] = row, first
-        waiting[n_unknown, WAITING_COUNT] = request_rows(table, out, written)
+        waiting[i, WAITING_FIRST] = first
+        waiting[i, WAITING_COUNT] = request_rows(table, out, written)
         first += written
-        n_unknown += 1
-    for i in range(n_unknown):
+    for i in range(n):
         first = waiting[i, WAITING_FIRST]
         out = Out(run.out.keys[first:], run.out.values[first:])
         found = find_rows(table, out, waiting[i, WAITING_COUNT], run.rows[first:])
         waiting[i, WAITING_COUNT] = found
-    for i in range(n_unknown):
+    for i in range(n):
         request_entries(table, run.rows[waiting[i, WAITING_FIRST] :], waiting[i, WAITING_COUNT])
-    for i in range(n_unknown):
+    for i in range(n):
         first, row = waiting[i, WAITING_FIRST], waiting[i, WAITING_ROW]
         values, rows, sums = run.out.values[first:], run.rows[first:], run.block_sums[row]
         fill(sums, 0.0)
@@ -117,24 +130,29 @@ def factor_sums(x, state, group, table, run, at):
     The row is that of its block if the factor has no other features; else a spare one. The sums of
     a block need not be known yet.
     """
-    cached, spare = run.block_sums, run.block_versions.shape[0] + at
     number, n = checked_block(x, state, group, run), checked_features(x, state, group, run)
     if n == 0:
         if number >= 0:
             bound_block(x, table, run, number)
         return number
+    spare = run.block_versions.shape[0] + at
+    sum_factor(x, state, group, table, run, spare)
+    return spare
+
+
+def sum_factor(x, state, group, table, run, spare):
+    """Compute the sums of a factor with features that are in no block."""
+    number, cached = checked_block(x, state, group, run), run.block_sums
     sums = cached[spare]
     if number >= 0:
         if run.block_versions[number] != run.meta[VERSION]:
             sum_block(x, table, run, number)
-            n = checked_features(x, state, group, run)
         for label in range(sums.shape[0]):
             sums[label] = cached[number, label]
     else:
         fill(sums, 0.0)
-    add_rows(table, run, n, sums)
+    add_rows(table, run, checked_features(x, state, group, run), sums)
     run.block_maxima[spare] = highest(sums, checked_labels(x, run))
-    return spare
 
 
 def is_bad_factor(run, group, label):
@@ -228,15 +246,16 @@ def score_factors(x, state, group, table, run, least, n_listed):
     summed one by one while the upper bound is high enough.
     """
     begin_group(x, state, group, table, run)
-    most, unsummed = upper_bound(x, state, group, table, run)
-    while most >= least and unsummed >= 0:
+    while True:
+        most, unsummed = upper_bound(x, state, group, table, run)
+        if most < least or run.meta[FAULT] != DONE:
+            return False
+        if unsummed < 0:
+            break
         listed = NARROWED and n_listed >= 0
         if listed and bound_of_listed(x, state, group, run, n_listed) < least:
             return False
         sum_block(x, table, run, unsummed)
-        most, unsummed = upper_bound(x, state, group, table, run)
-    if most < least or run.meta[FAULT] != DONE:
-        return False
     if NARROWED and n_listed >= 0:
         add_factors_of_listed(x, state, group, run, n_listed)
     else:
