@@ -16,7 +16,7 @@ from laso.engine.objective import Objective, PartLikelihood, in_threads
 from laso.engine.passes import Plan, Training
 from laso.engine.quasi_newton import descend
 from laso.tasks.tagging.problem import Tagging
-from tests.test_engine_lattice import (
+from tests.lattices import (
     N_LABELS,
     Segments,
     any_corpus,

@@ -12,6 +12,11 @@ import laso
 
 ROOT = Path(laso.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
+AROUND = sorted(
+    path
+    for folder in ("benchmarks", "tests", "tools")
+    for path in (Path(__file__).parents[1] / folder).rglob("*.py")
+)
 LONGEST_FILE, LONGEST_BODY = 500, 60
 FORBIDDEN = {
     "features": ("laso.tasks", "laso.estimators", "laso.cli"),
@@ -104,6 +109,11 @@ def name_of(path: Path) -> str:
 def test_files_and_functions_are_short(path):
     assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST_FILE
     assert long_functions(parsed(path)) == []
+
+
+@pytest.mark.parametrize("path", AROUND, ids=lambda path: path.stem)
+def test_files_around_the_package_are_short(path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST_FILE
 
 
 @pytest.mark.parametrize("path", FILES, ids=name_of)

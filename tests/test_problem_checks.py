@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +17,17 @@ from hypothesis import strategies as st
 from laso import BadProblem, SearchEstimator
 from laso.engine import checks
 from laso.engine.checks import check_inputs, check_problem, is_needed
-from laso.engine.guards import ReadOnly, guarded
 from laso.engine.layout import STEPS, Limit
 from laso.engine.machine import all_of
 from laso.engine.native import CompileError
 from laso.engine.native.bounds import OutOfBounds
 from laso.engine.problem import CompiledProblem
-from laso.engine.trial import Trial
 from laso.examples.segmentation import LINES, Segmentation, Words
 from laso.tasks.tagging.problem import Tagging
 from tests import careless_problem as careless
 from tests import faulty_problem
 from tests.careless_problem import CALLS, LONG, Careful, X, Y, dataset_of
-from tests.engine_inputs import TASKS, Segmenting, corpus_of
+from tests.engine_inputs import TASKS, Segmenting
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = Path(careless.__file__)
@@ -431,76 +428,3 @@ def test_an_estimator_checks_for_learning_and_for_prediction(runs):
 def test_the_check_ends_in_time(fresh, monkeypatch):
     monkeypatch.setattr(checks, "SECONDS", 0.0)
     check(Careful, dataset_of([[0] * 100_000], [[0] * 100_000]))
-
-
-# The arrays.
-
-
-def test_guarded_arrays():
-    array = np.arange(6, dtype=np.int32).reshape(3, 2)
-    rows = guarded(array, "rows", writable=True)
-    assert isinstance(rows[1, 1], int)
-    assert [*rows[2]] == [4, 5]
-    rows[0, 0] = (1 << 40) + 7
-    assert array[0, 0] == 7
-    rows[-1, 0] = -1
-    assert array[2, 0] == -1
-    for index in ((3, 0), (0, 2), (-4, 0), (1 << 40, 0)):
-        with pytest.raises(IndexError, match=r"out of bounds .* in rows"):
-            rows[index]
-        with pytest.raises(IndexError, match=r"out of bounds .* in rows"):
-            rows[index] = 1
-    with pytest.raises(IndexError, match="in rows"):
-        rows[0][2]
-    with pytest.raises(ReadOnly, match="y"):
-        guarded(array, "y")[1:][0, 0] = 1
-    array[0, 0] = 9  # the array itself stays as it was
-    assert rows[0, 0] == 9
-
-
-class OneContent(Segmenting):
-    @staticmethod
-    def content(x, block):
-        return 1
-
-
-class KeysByDepth(Segmenting):
-    segments = True
-
-    @staticmethod
-    def key(x, state, group, label):
-        return 1
-
-
-class OneSum(Segmenting):
-    @staticmethod
-    def features(x, state, group, out):
-        out.keys[0] = group
-        return 1
-
-    @staticmethod
-    def features_of_state(x):
-        return True
-
-
-class WithoutBlocks(Segmenting):
-    segments = True
-
-    @staticmethod
-    def block(x, state, group):
-        return -1
-
-
-@pytest.mark.parametrize(
-    ("problem", "reason"),
-    [
-        (OneContent, "for one with other features"),
-        (KeysByDepth, "segments: the key of a step"),
-        (OneSum, "other features for another group"),
-        (WithoutBlocks, "with segments every step must have one"),
-    ],
-)
-def test_promises_about_contents_and_segments(problem, reason):
-    corpus = corpus_of([[[1], [2], [3]]], [[0, 0, 0]], [0])
-    with pytest.raises(BadProblem, match=reason):
-        Trial(problem, corpus, 0, 3, learning=False).run(time.thread_time() + 10)
