@@ -20,7 +20,7 @@ from benchmarks import joint, single
 from benchmarks.corpus import files, plain_read, warmup_file
 from laso.experiments import ewt, measure
 from laso.experiments.joint import PERCEPTRON
-from laso.experiments.measure import Row, peak_mb
+from laso.experiments.measure import Row, fastest, peak_mb
 from laso.experiments.worker import parameters
 
 LASO, CRFSUITE = "laso", "python-crfsuite"
@@ -29,7 +29,6 @@ BEAM = 5
 EWT_EPOCHS = 8
 LBFGS: dict[str, Any] = {"c1": 0.0, "c2": 1.0, "max_iterations": 20}
 LBFGS_SENTENCES = 2000
-ROUNDS = 3  # of decoding; the fastest counts
 
 Measure = Callable[[Path], list[Row]]
 
@@ -65,16 +64,6 @@ def trained(job: Row, work: Path, make: Callable[..., Any]) -> tuple[Any, Row]:
     model.save(work / "model.laso")
     took = {"train_s": time.perf_counter() - began, "cpu_s": time.process_time() - cpu}
     return model, {**took, "peak_mb": peak_mb()}
-
-
-def fastest(call: Callable[[], object]) -> float:
-    """Return the time of the fastest of some calls."""
-    times = []
-    for _ in range(ROUNDS):
-        began = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - began)
-    return min(times)
 
 
 def train_chunker(job: Row, work: Path) -> Row:

@@ -135,7 +135,7 @@ def _learned(result: dict[str, Any]) -> list[str]:
     size = f"{counted(result['labels'], 'label')}, {counted(result['features'], 'feature')}"
     if "examples" in result:
         return [f"learned {result['task']} from {counted(result['examples'])} of {files}: {size}"]
-    kind = "chunks" if result["task"] == "chunk" else "tags"
+    kind = {"chunk": "chunks", "parse": "trees"}.get(result["task"], "tags")
     return [
         f"learned {kind} from {result['sentences']} sentences, {result['tokens']} tokens of "
         f"{files}: {size}",

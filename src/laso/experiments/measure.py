@@ -192,6 +192,18 @@ def table(head: list[str], lines: Iterable[list[str]], *, left: int = 2) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in cells)
 
 
+def fastest(
+    call: Callable[[], object], rounds: int = 3, clock: Callable[[], float] = time.perf_counter
+) -> float:
+    """Return the seconds of the fastest of some calls."""
+    times = []
+    for _ in range(rounds):
+        began = clock()
+        call()
+        times.append(clock() - began)
+    return min(times)
+
+
 def timed_predict(model: Any, path: Path) -> tuple[Any, float]:
     """Return a model's predictions for a file, and the seconds from reading to the last label."""
     began = time.perf_counter()
