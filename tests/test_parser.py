@@ -357,7 +357,8 @@ def test_trees_of_other_sizes_are_refused():
 def test_the_command_line_keeps_all_of_conllu(file, tmp_path, monkeypatch, capsysbinary):
     laso = Laso(monkeypatch, capsysbinary)
     model = tmp_path / "trees.laso"
-    laso("train", str(file), "--task", "parse", "--epochs", "5", "--model", str(model))
+    trained = laso("train", str(file), "--task", "parse", "--epochs", "5", "--model", str(model))
+    assert "learned trees from" in trained.out
     tagged = laso("tag", str(model), str(file))
     assert tagged.out == TEXT
     blank = tmp_path / "blank.conllu"
