@@ -15,7 +15,7 @@ from benchmarks import joint as crfsuite
 from laso.experiments import additions, ewt, margins, parsing, table1, table2, table3, updates
 from laso.experiments.joint import BEAMS, SCORES
 from laso.experiments.measure import load
-from laso.experiments.report import FEWEST, NOT_SHOWN, SHOWN, judge, sample
+from laso.experiments.report import FEWEST, NOT_SHOWN, SHOWN, Contrast, judge, sample
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "docs" / "explanation" / name for name in ("joint.md", "table1.md", "trees.md")]
@@ -446,6 +446,19 @@ def seeds_differ(results):
         row: [r["f"] for r in rows if r["row"] == row] for row, n in seeds(rows).items() if n == 5
     }
     return len(fs) == 5 and 0.1 < max(max(f) - min(f) for f in fs.values()) < 0.2
+
+
+@holds("averages-gain")
+def averages_gain(results):
+    four_above_one = Contrast("four models above one", {"4": 1, "1": -1})
+    gains = []
+    for resources in results.resources("average1"):
+        rows = results.of("average1", resources)
+        by_size = [row | {"row": str(row["models"])} for row in rows]
+        gains.append(above(by_size, "4", "1", "f"))
+        if judge(four_above_one, by_size).mark != SHOWN:
+            return False
+    return len(gains) == 2 and all(0.05 < gain < 0.15 for gain in gains)
 
 
 # --------------------------------------------------------------------------- the tests

@@ -122,7 +122,7 @@ def average_experiment(
 
     def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path]:
         plan = Plan(
-            name, f"Averages of models of {base.name.capitalize()}", rows, NOTES, by_seed=False
+            name, f"Averages of models of Table {base.name[-1]}", rows, NOTES, by_seed=False
         )
         singles = load(folder / f"{base.name}.json") or []
         lines = partial(section, measures=measures, singles=singles)
