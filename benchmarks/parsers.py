@@ -348,8 +348,9 @@ CHOSEN: Mapping[str, Settings] = {
     },
     "beam 8": {"queue": 8, "epochs": 10},
     "beam 8, clusters": {"queue": 8, "epochs": 10, "clusters": True},
+    "beam 8, suffixes": {"queue": 8, "epochs": 10, "suffixes": True},
 }
-"""Parameters of ``Parser``, and one of our own: templates of clusters."""
+"""Parameters of ``Parser``, and two of our own: templates of clusters and of suffixes."""
 FROZEN, OF, CHANGED = "beam 8, frozen", "beam 8", 0.05
 """A configuration that freezes the model of another; the fraction of trees of development data that
 may change."""
@@ -376,7 +377,7 @@ class Laso:
     def train(self, train: Path, dev: Path, folder: Path, settings: Settings) -> None:
         """Train and keep the best epoch on the development data, or freeze what was trained."""
         from laso import Parser
-        from laso.tasks.parsing.templates import cluster_templates, default_templates
+        from laso.tasks.parsing import templates
         from laso.values import parse
 
         if "source" in settings:
@@ -385,8 +386,11 @@ class Laso:
             model.freeze(inputs, changed=settings["changed"]).save(folder / "model")
             return
         given = {name: parse(v) if name == "update" else v for name, v in settings.items()}
-        if given.pop("clusters", False):
-            given["features"] = [*default_templates(COLUMNS, XPOS), *cluster_templates(COLUMNS[0])]
+        more = {"clusters": templates.cluster_templates, "suffixes": templates.suffix_templates}
+        for name in more.keys() & given.keys():
+            if given.pop(name):
+                default = templates.default_templates(COLUMNS, XPOS)
+                given["features"] = [*default, *more[name](COLUMNS[0])]
         model = Parser(**given, threads=1).fit(train, dev=dev)
         model.save(folder / "model")
 

@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laso import (
+    MissingData,
+    Parser,
     Tagger,
     alma,
     beam,
@@ -22,7 +24,9 @@ from laso import (
     uniform,
     worst,
 )
+from laso.data import find_corpus
 from laso.examples.tagging import Tagging
+from laso.experiments.corpus import CONLLU, read_conllu
 from laso.vectors import combined
 
 PROBLEM = Tagging("ABC")
@@ -106,3 +110,17 @@ def test_an_estimator_learns_with_it_and_keeps_it(rule, tmp_path):
     assert list(model.predict(X)) == y
     model.save(tmp_path / "m.laso")
     assert load_model(tmp_path / "m.laso").strategy is delayed
+
+
+def test_an_example_of_many_errors_finds_room():
+    """It begins anew without the rows it had added, and must not do so for ever."""
+    try:
+        file = find_corpus("ud_ewt") / "en_ewt-ud-train.conllu"
+    except MissingData as missing:
+        pytest.skip(str(missing))
+    sentences = read_conllu(file, CONLLU["ud_ewt_trees"])[::10]
+    X = [[token[:3] for token in sentence] for sentence in sentences]
+    y = [[(int(token[3]), token[4]) for token in sentence] for sentence in sentences]
+    given = {"update": perceptron(weighting=worst), "strategy": delayed}
+    parser = Parser(system="arc-hybrid", queue=1, epochs=1, threads=1, **given).fit(X, y)
+    assert parser.n_iter_ == 1

@@ -24,6 +24,7 @@ from laso.tasks.parsing.templates import (
     default_templates,
     divided,
     parse_templates,
+    suffix_templates,
 )
 from laso.tasks.parsing.trees import (
     FEWEST,
@@ -371,6 +372,7 @@ def test_too_many_templates():
 
 def test_parts_of_templates_look_at_the_same_words():
     templates = parse_templates([*default_templates(("w", "pos")), *cluster_templates()])
+    assert len({*parse_templates([*map(str, templates), *suffix_templates()])}) > len(templates)
     parts = divided(templates)
     assert sorted(str(t) for part in parts for t in part) == sorted(map(str, templates))
     for part in parts[:-1]:

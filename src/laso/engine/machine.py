@@ -31,6 +31,8 @@ from laso.engine.shared import capped, no_sharing, note_capped, with_segments, w
 from laso.engine.slots import placed, used_slots
 from laso.errors import BadProblem, LasoError, SearchFailed, Unreachable
 
+MOST_TRIES = 10  # to make room for an update, each with twice the room of the one before
+
 # --------------------------------------------------------------------------- the weight table
 
 
@@ -357,7 +359,7 @@ class Machine:
     ) -> tuple[WeightTable, Run, int]:
         """Learn from the given examples in turn; return table and run as grown, and the errors."""
         self.check(dataset, order, table, learning=True)
-        wrong = 0
+        wrong, tries = 0, 0
         while len(order):
             items = int(sizes(dataset, order).sum())
             table = filtered(self.problem, prepared(table, self.options), items)
@@ -367,13 +369,16 @@ class Machine:
             )
             wrong += errors
             order = order[done:]
+            tries = 0 if done else tries
             if status == at.MORE_ROWS:
                 if has_empty_rows(table):
                     table = without_empty_rows(table)
                 extra = max(len(run.delta), int(table.ints[at.ROWS]) // 4)
-                table = grown_table(
-                    table, extra, moves=len(run.kept_rows)
-                )  # as many as one call adds
+                # As many as one step adds; but an update begins anew, if it is delayed even the
+                # example, without the rows that it had added: then it needs room for more steps.
+                moves = len(run.kept_rows) << min(tries, MOST_TRIES)
+                tries += 1
+                table = grown_table(table, extra, moves=moves)
             elif status in (at.MORE_NODES, at.MORE_ENTRIES, at.MORE_SCRATCH):
                 run = grown_run(run, status, f"example {int(order[0])}")
             elif status != at.DONE:

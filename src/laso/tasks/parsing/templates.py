@@ -216,6 +216,17 @@ def cluster_templates(words: str = "w") -> list[str]:
     return [template for some in found for template in some]
 
 
+def suffix_templates(words: str = "w") -> list[str]:
+    """Return templates of suffixes, to add to the default ones where tags are predicted.
+
+    Words in lower case and their suffixes tell what a wrong tag does not.
+    """
+    w, last = f"{words}.lower", f"{words}.lower.suffix3"
+    found = [f"{w}.suffix{n}[{e}]" for n in (2, 3) for e in ("s0", "b0", "s1", "b1")]
+    found += [f"{w}[{e}]" for e in ("s0", "b0")]
+    return [*found, f"{last}[s0]|{last}[b0]"]
+
+
 def _further(w: str, p: str) -> list[str]:
     found = [f"{p}[{e}]" for e in ("s0", "s1", "b0", "b1")]
     for a, b in (("s0", "b0"), ("s1", "s0")):
