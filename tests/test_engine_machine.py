@@ -333,7 +333,7 @@ def test_the_kernels_as_plain_python(tmp_path):
     coverage = ("-m", "coverage", "run", "--append", "--rcfile", os.devnull, "--include", modules)
     run_small(tmp_path, *coverage, "-m", "tests.engine_small", names, strategies, **settings)
     for file, test in (
-        ("test_chunking", "rounds_filled"),
+        ("test_chunking_bounds", "rounds_filled"),
         ("test_dropout", "keeps_its_order"),
         ("test_sparse_rows", "entries"),
     ):
