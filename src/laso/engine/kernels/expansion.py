@@ -92,10 +92,11 @@ def expand(x, y, table, run, options, node):
     twin = begin_notes(run, options, node)
     if twin >= 0:
         return repeat_steps(x, y, table, run, options, node, twin)
-    run.meta[EXPANSION] += FACTORED
     n, floor = write_groups(x, run, node), -math.inf
-    if FACTORED and run.caps.shape[0] > 1:
-        floor = find_floor(x, y, table, run, options, node, n)
+    if FACTORED:  # a condition of its own, so that other problems do not compile what follows
+        run.meta[EXPANSION] += 1
+        if run.caps.shape[0] > 1:
+            floor = find_floor(x, y, table, run, options, node, n)
     for i in range(n):
         status = expand_group(x, y, table, run, options, node, (run.groups[i], floor))
         if status != DONE:
