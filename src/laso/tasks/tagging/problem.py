@@ -58,7 +58,6 @@ class Tagging(CompiledProblem):
 
     costs = COSTS
     chain = CHAIN
-    key_of_group = True
     item_blocks = True
 
     @staticmethod
