@@ -121,6 +121,6 @@ def test_an_example_of_many_errors_finds_room():
     sentences = read_conllu(file, CONLLU["ud_ewt_trees"])[::10]
     X = [[token[:3] for token in sentence] for sentence in sentences]
     y = [[(int(token[3]), token[4]) for token in sentence] for sentence in sentences]
-    given = {"update": perceptron(weighting=worst), "strategy": delayed}
+    given: dict[str, Any] = {"update": perceptron(weighting=worst), "strategy": delayed}
     parser = Parser(system="arc-hybrid", queue=1, epochs=1, threads=1, **given).fit(X, y)
     assert parser.n_iter_ == 1
