@@ -126,7 +126,8 @@ class UDPipe:
                 made = udpipe.Sentence()
                 for token in sentence:
                     word = made.addWord(token.form)
-                    word.upostag, word.xpostag, word.feats = token.upos, token.xpos, token.feats
+                    word.upostag, word.xpostag = token.upos, token.xpos
+                    word.feats = "" if token.feats == "_" else token.feats  # as its reader has it
                 model.parse(made, "")
                 trees.append([(word.head, word.deprel) for word in list(made.words)[1:]])
             return trees
