@@ -387,11 +387,12 @@ class Laso:
             model.freeze(inputs, changed=settings["changed"]).save(folder / "model")
             return
         given = {name: parse(v) if name == "update" else v for name, v in settings.items()}
-        more = {"clusters": templates.cluster_templates, "suffixes": templates.suffix_templates}
-        for name in more.keys() & given.keys():
-            if given.pop(name):
-                default = templates.default_templates(COLUMNS, XPOS)
-                given["features"] = [*default, *more[name](COLUMNS[0])]
+        makers = {"clusters": templates.cluster_templates, "suffixes": templates.suffix_templates}
+        added = [
+            t for name, make in makers.items() if given.pop(name, False) for t in make(COLUMNS[0])
+        ]
+        if added:
+            given["features"] = [*templates.default_templates(COLUMNS, XPOS), *added]
         model = Parser(**given, threads=1).fit(train, dev=dev)
         model.save(folder / "model")
 

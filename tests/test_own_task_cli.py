@@ -14,7 +14,7 @@ from laso.cli import app
 from laso.cli.progress import Display
 from laso.data import load_bundled, write_columns
 from laso.examples.segmentation import Segmentation
-from tests.interruption import StopAfter
+from tests.interruption import KILLED, StopAfter
 
 OWN = ("--task", "laso.examples.segmentation:Segmentation")
 TRAIN, TEST = load_bundled()
@@ -232,29 +232,10 @@ def test_ctrl_c_saves_what_was_learned(laso, folder, monkeypatch):
     assert model.predict(["thecat"])
 
 
-KILLED = """
-import os, sys
-from laso.estimators import learning, prediction
-learning.Checkpoint.is_due = lambda self: True
-write = prediction.write_file
-left = 2
-def write_and_die(path, *rest, **how):
-    global left
-    size = write(path, *rest, **how)
-    left -= 1
-    if not left:
-        os.kill(os.getpid(), 9)
-    return size
-prediction.write_file = write_and_die
-from laso.cli import main
-main()
-"""
-
-
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills by SIGKILL")
 def test_a_killed_run_goes_on_to_the_same_model(laso, folder):
     laso("train", "text.txt", *OWN, "--model", "whole.laso")
-    command = [sys.executable, "-c", KILLED, "train", "text.txt", *OWN, "--model", "two.laso"]
+    command = [sys.executable, "-c", KILLED, "2", "train", "text.txt", *OWN, "--model", "two.laso"]
     assert subprocess.run(command, check=False, capture_output=True).returncode == -9
     assert not Path("two.laso").exists()
     shown = laso("train", "text.txt", *OWN, "--model", "two.laso", "--json")

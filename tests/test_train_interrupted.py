@@ -20,7 +20,7 @@ from laso.estimators import Checkpoint, learning
 from laso.tasks.tagging import Tagging
 from laso.training import Progress
 from tests.commands import without_notice
-from tests.interruption import StopAfter
+from tests.interruption import KILLED, StopAfter
 
 TRAIN, TEST = load_bundled()
 SMALL = TRAIN[:60]
@@ -69,25 +69,6 @@ def test_the_key_itself_leaves_a_usable_model(folder):
     assert run.returncode == 130
     assert without_notice(err) == "interrupted: what was learned until then is saved\n"
     assert load_model("endless.laso").interrupted_
-
-
-KILLED = """
-import os, sys
-from laso.estimators import learning, prediction
-learning.Checkpoint.is_due = lambda self: True
-left = int(sys.argv.pop(1))
-write = prediction.write_file
-def write_and_die(path, *rest, **how):
-    global left
-    size = write(path, *rest, **how)
-    left -= 1
-    if not left:
-        os.kill(os.getpid(), 9)
-    return size
-prediction.write_file = write_and_die
-from laso.cli import main
-main()
-"""
 
 
 def test_a_killed_run_goes_on_to_the_same_model(laso, folder):
