@@ -14,7 +14,7 @@ from laso.engine.layout import Dataset, Out
 from laso.engine.machine import Machine, all_of, as_names, averaged, new_table
 from laso.engine.options import options_for, own_key
 from laso.engine.reference import Reference, input_of
-from laso.engine.shared import capped, with_caps
+from laso.engine.shared import capped
 from laso.tasks.chunking.feature_sets import rich_features
 from laso.tasks.chunking.problem import Chunking
 from tests.chunk_corpora import (
@@ -67,7 +67,6 @@ def test_rounds_filled_when_they_open_have_the_nodes_of_the_plain_search(kind, w
     elif kind == "whole":  # many steps have equal scores
         table.v[:rows] = random.integers(-1, 2, size=(rows, 3))
     known = engine.decode(corpus, order, table)
-    assert with_caps(engine.new_run(corpus, order, table), table).caps[1] >= 0
     monkeypatch.setattr(PLAIN, lambda _, __, run: run)
     for mine, plain in zip(known, engine.decode(corpus, order, table), strict=True):
         assert np.array_equal(mine, plain)
@@ -83,7 +82,7 @@ def test_learning_that_fills_rounds_when_they_open_makes_the_same_updates(
     """Whole weights are the same to the last digit, with bounds that are chosen once or often."""
     corpus = drawn_corpus(np.random.default_rng(width))
     if often:
-        monkeypatch.setattr("laso.engine.shared.MOST_HEAVIER", 1)
+        monkeypatch.setattr("laso.engine.shared.CAPS_PER_RAISED", 1 << 20)
     rule = perceptron(weighting=worst, margin=7.0)
     engine = Machine(Chunking, options_for(Chunking, beam(width, key=own_key), rule, strategy))
 
@@ -106,22 +105,23 @@ def test_learning_that_fills_rounds_when_they_open_makes_the_same_updates(
 
 def assert_bounded(run: Any, table: Any) -> None:
     """No weight exceeds the upper bound of its key."""
-    assert run.caps[1] > run.caps[0] >= 0
     used = table.slots[table.slots[:, at.SLOT_ROW] != 0]
-    bits = (used[:, at.SLOT_KEY] >> 20) & (8 * len(run.heavy) - 1)
-    heavy = (run.heavy[bits >> 3] >> (bits & 7)) & 1
-    assert np.all(table.v[used[:, at.SLOT_ROW] - 1].max(axis=1) <= run.caps[heavy])
+    caps = run.levels[run.caps[used[:, at.SLOT_KEY] & (len(run.caps) - 1)]]
+    assert len(run.caps) > 1
+    assert np.all(table.v[used[:, at.SLOT_ROW] - 1].max(axis=1) <= caps)
 
 
-def test_bounds_are_chosen_anew_for_other_weights():
+def test_bounds_are_chosen_anew_for_other_weights(monkeypatch):
+    monkeypatch.setattr("laso.engine.shared.CAPS_PER_RAISED", 0)  # not because many were raised
     corpus = drawn_corpus(np.random.default_rng(0))
     options = options_for(Chunking, beam(2, key=own_key), perceptron(weighting=worst, margin=7.0))
     engine, order = Machine(Chunking, options), all_of(corpus)
     table = new_table(3, margin=7.0, dtype=np.float32)
     table, run, _ = engine.learn(corpus, order, table, engine.new_run(corpus, order, table))
     other = table._replace(v=table.v * 100, u=table.u.copy(), mark=table.mark.copy())
-    assert capped(run, table) is run
-    assert_bounded(capped(run, other), other)
+    assert capped(Chunking, run, table) is run
+    assert run.meta[at.CAPS_WANTED] == 0
+    assert capped(Chunking, run, other).meta[at.CAPS_WANTED] == 1
     other, run, _ = engine.learn(corpus, order, other, run)
     assert_bounded(run, other)
 

@@ -2,6 +2,7 @@
 
 import random
 from itertools import combinations, product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,6 +24,13 @@ from laso import (
     worst,
 )
 from laso.data import load_bundled, read_columns, write_columns
+from laso.engine import layout as at
+from laso.engine.kernels.scoring import choose_caps
+from laso.engine.kernels.weights import add_entry_to_row, entry_of
+from laso.engine.machine import as_names, grown_table, new_table
+from laso.engine.rows import dense_rows
+from laso.engine.shared import all_levels
+from laso.engine.slots import placed
 from laso.tasks.joint.encoder import JointEncoder, layer_labels, row_labels
 from laso.tasks.joint.feature_sets import rich_features
 from laso.tasks.joint.layers import Layers, Pair
@@ -310,3 +318,67 @@ def test_what_other_estimators_offer_works_here_too(tmp_path):
     assert again == found
     (sure,) = loaded.predict_confidence([sentence])
     assert sure
+
+
+# --------------------------------------------------------------------------- a faster search
+
+
+def three_layers(seed, n=80):
+    """Sentences with three layers, of which pairs go together; many states of a beam are equal."""
+    rng = random.Random(seed)
+    triples = [(a, b, c) for a in "xyz" for b in "123" for c in "pq" if (a < "z") | (b < "3")]
+    kinds = {w: rng.sample(triples, 5) for w in "stuvw"}
+    return [
+        [(w, *rng.choice(kinds[w])) for w in rng.choices("stuvw", k=rng.randint(1, 9))]
+        for _ in range(n)
+    ]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("pairs", [None, "observed"])
+@pytest.mark.parametrize("queue", [1, 6])
+def test_upper_bounds_and_noted_steps_change_nothing(queue, pairs, sparse, monkeypatch):
+    """The plain search scores every group of every node; whole weights make equal scores."""
+    data = three_layers(queue)
+    monkeypatch.setattr("laso.engine.bloom.SLOTS_PER_ITEM", 1 << 30)  # caps come with a filter
+    if sparse:
+        monkeypatch.setattr("laso.estimators.search.MANY_LABELS", 1)
+    given = {"layers": ("a", "b", "c"), "features": "rich", "pairs": pairs, "queue": queue}
+    rule = perceptron(weighting=worst, margin=2.0)
+
+    def learnt():
+        model = JointTagger(**given, update=rule, epochs=3, threads=1, average=False).fit(data)
+        steps = model.decode(*model.encoded(words(data)))
+        return as_names(model.weights_), steps
+
+    weights, steps = learnt()
+    monkeypatch.setattr("laso.engine.shared.has_caps", lambda *_: False)
+    monkeypatch.setattr("laso.engine.layout.MOST_NOTED", 0)
+    plain_weights, plain_steps = learnt()
+    assert weights == plain_weights
+    assert steps == plain_steps
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_no_weight_exceeds_its_cap(sparse):
+    random = np.random.default_rng(0)
+    table = new_table(90, sparse=sparse)
+    rows, n = 200, 90
+    table.ints[at.ROWS] = rows
+    keys = random.integers(1, 1 << 60, size=rows)
+    table = table._replace(slots=placed(np.stack([keys, np.arange(rows) + 1], axis=1), 1 << 12))
+    table = grown_table(table, 0, moves=rows)
+    weights = random.standard_normal((rows, n)) * np.exp2(random.integers(-30, 10, size=(rows, 1)))
+    weights *= random.random((rows, n)) < random.choice([0.02, 0.5], size=(rows, 1))
+    for row, label in zip(*np.nonzero(weights), strict=True):
+        if sparse:
+            add_entry_to_row(table, row, label)
+            table.v[entry_of(table, row, label), 0] = weights[row, label]
+        else:
+            table.v[row, label] = weights[row, label]
+    run = SimpleNamespace(caps=np.zeros(64, np.uint8), levels=all_levels(), meta=[9] * 99)
+    choose_caps(table, run)
+    most = np.maximum(dense_rows(table, np.arange(rows)).max(axis=1), 0)
+    for c in range(64):  # several keys share a cap
+        weight, cap = most[keys & 63 == c].max(initial=0), run.levels[run.caps[c]]
+        assert weight <= cap <= max(1.1 * weight, run.levels[1] * (weight > 0))

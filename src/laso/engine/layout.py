@@ -222,6 +222,10 @@ class Run(NamedTuple):
     reals: Array  # float64 (nodes, NodeReal)
     agenda: Array  # int64 (rounds + len(ExtraList), FIRST + width): AgendaColumn, then nodes
     groups: Array  # int32 (MAX_GROUPS + SLACK,)
+    noted: Array  # int64 (width, FIRST_NOTED + 2 * MOST_NOTED): the steps of a round's nodes
+    noted_sums: Array  # like the weights (width, MOST_NOTED): the sums of these steps
+    group_bounds: Array  # float64, beside groups: upper bounds on their sums
+    best_scores: Array  # float64 (width,): the best scores of a node's steps
     out: Out  # (MAX_FEATURES + SLACK,), or for all factors together if their sums are kept
     rows: Array  # int64, beside out: the weight rows of the features
     kept_keys: (
@@ -236,8 +240,8 @@ class Run(NamedTuple):
     step_maxima: Array  # float64, beside step_names: the highest of these sums
     kept_names: Array  # int64 (a power of two,): such names, of any round and input
     kept_steps: Array  # like the weights, beside kept_names: their sums
-    heavy: Array  # uint8: a bit for each key, or for several, with weights above the first cap
-    caps: Array  # float64 (2,): upper bounds on weights, of most rows and of all; -1: unknown
+    caps: Array  # uint8 (a power of two,): levels above the weights of keys; a single one: unknown
+    levels: Array  # float64 (256,): upper bounds, ascending
     expanded: Array  # int64 (rounds, FIRST_EXPANDED + width): ExpandedColumn, then nodes
     listed: Array  # int64 (some, ListedColumn): blocks whose features are looked up together
     ahead: Out  # like out, with room for the features of several blocks
@@ -297,6 +301,12 @@ class ExpandedColumn(IntEnum):
 
     EXPANDED = 0  # the number of nodes
     LENGTHS = 1  # the number of groups of each of them
+
+
+class NotedColumn(IntEnum):
+    """The head of a list of noted steps; their groups and labels follow."""
+
+    NOTED = 0  # the number of steps; -1: they are too many
 
 
 class ListedColumn(IntEnum):
@@ -413,10 +423,12 @@ class RunMeta(IntEnum):
     VISIT = 27  # a number drawn for the present visit of an example
     LISTED = 28  # the number of listed blocks
     AHEAD = 29  # the number of their features
-    HEAVIER = 30  # how many bits of heavy were set since the caps were chosen
+    RAISED = 30  # how many caps were raised since they were chosen
     CAPPED_UPDATES = 31  # GENERATION and TICKS of the table for which the caps are valid
     CAPPED_TICKS = 32
     CAPPED_AT = 33  # where its weights are in memory
+    CAPS_WANTED = 34  # whether the caps are to be chosen
+    NOTES = 35  # the place in its round of the node whose steps are noted; -1: none
 
 
 PARENT, GROUP, LABEL, GOOD, DEPTH, KEY, GOAL, ORDER, PATHS = NodeColumn
@@ -425,6 +437,8 @@ HELD, OFFERED, BEST, BEST_GOOD = AgendaColumn
 FIRST = len(AgendaColumn)
 EXPANDED, LENGTHS = ExpandedColumn
 FIRST_EXPANDED = len(ExpandedColumn)
+(NOTED,) = NotedColumn
+FIRST_NOTED = len(NotedColumn)
 LISTED_BLOCK, LISTED_PLACE, LISTED_FIRST, LISTED_ROWS = ListedColumn
 OPEN_ROUND, WAITING_GOALS = ExtraList
 EXTRA_LISTS = len(ExtraList)
@@ -445,42 +459,13 @@ DELTA_ROW, DELTA_LABEL, DELTA_NEXT, DELTA_KEY, DELTA_ENTRY = DeltaColumn
 SIBLINGS, CONTENDERS = Side
 FRONTIER, PATH, BLOCK_CODES = ScratchRow
 TOTAL_LOSS, TOTAL_MASS = LossColumn
-(
-    NODES,
-    ROUND_AT,
-    ROUND_END,
-    WAITING,
-    QUEUED,
-    LOW,
-    GOODS,
-    VERSION,
-    DEQUEUED,
-    ENTRIES,
-    PENDING,
-    GENERATED,
-    ORACLE,
-    STACK_TOP,
-    EXPANSION,
-    FAULT,
-    FAULT_METHOD,
-    FAULT_VALUE,
-    FAULT_LOW,
-    FAULT_HIGH,
-    ERRORS,
-    KEPT_KEYS,
-    KEPT_ROWS,
-    KEPT_VERSION,
-    WEIGHTS,
-    DROPOUT,
-    DROPOUT_SEED,
-    VISIT,
-    LISTED,
-    AHEAD,
-    HEAVIER,
-    CAPPED_UPDATES,
-    CAPPED_TICKS,
-    CAPPED_AT,
-) = RunMeta
+META = tuple(RunMeta)
+NODES, ROUND_AT, ROUND_END, WAITING, QUEUED, LOW, GOODS, VERSION, DEQUEUED, ENTRIES = META[:10]
+PENDING, GENERATED, ORACLE, STACK_TOP, EXPANSION, FAULT, FAULT_METHOD, FAULT_VALUE = META[10:18]
+FAULT_LOW, FAULT_HIGH, ERRORS, KEPT_KEYS, KEPT_ROWS, KEPT_VERSION, WEIGHTS, DROPOUT = META[18:26]
+DROPOUT_SEED, VISIT, LISTED, AHEAD, RAISED = META[26:31]
+CAPPED_UPDATES, CAPPED_TICKS, CAPPED_AT, CAPS_WANTED, NOTES = META[31:]
+MOST_NOTED = 128  # steps of a node
 DROPOUT_SCALE = 1 << 31
 LAST_FEATURES, NO_FEATURES = -1, -2  # values of STACK_TOP when the stack is empty
 

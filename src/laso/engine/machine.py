@@ -217,6 +217,10 @@ def new_run(
         reals=np.zeros((nodes, len(at.NodeReal))),
         agenda=np.zeros((rounds + at.EXTRA_LISTS, at.FIRST + width), np.int64),
         groups=np.zeros(most[at.MAX_GROUPS] + at.SLACK, np.int32),
+        noted=np.zeros((width, at.FIRST_NOTED + 2 * at.MOST_NOTED), np.int64),
+        noted_sums=np.zeros((width, at.MOST_NOTED), dtype),
+        group_bounds=np.zeros(most[at.MAX_GROUPS] + at.SLACK),
+        best_scores=np.zeros(width),
         out=Out(np.zeros(together, np.int64), np.ones(together)),
         rows=np.zeros(together, np.int64),
         kept_keys=np.zeros(features, np.int64),
@@ -359,7 +363,7 @@ class Machine:
         while len(order):
             items = int(sizes(dataset, order).sum())
             table = filtered(self.problem, prepared(table, self.options), items)
-            run = capped(run, table)
+            run = capped(self.problem, run, table)
             done, errors, status = self.learning_kernels(
                 "learn_many", dataset, order, table, run, self.options
             )

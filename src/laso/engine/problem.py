@@ -68,7 +68,8 @@ class CompiledProblem:
         all that its signature and its other features depend on, and there is one of these at most.
     partial_states : bool, default=False
         Whether states may be written in part, because no method reads what was not written. By
-        default ``initial`` and ``apply`` must write all of a state.
+        default ``initial`` and ``apply`` must write all of a state, and the nodes of a beam that
+        have equal states are scored once.
     key_of_group : bool, default=False
         Whether the key of a step is the same for all labels of its group. Then groups whose factors
         show that none of their steps can enter the queue are skipped in a beam by key too.

@@ -3,8 +3,11 @@
 placeholders.py  the names of the problem's methods
 weights.py       the weight table
 promises.py      checks of what these methods return
-scoring.py       cached blocks, factors
-agenda.py        nodes and the agenda, expansion
+scoring.py       cached blocks, upper bounds on them
+factors.py       steps with factors
+steps.py         the features and the score of one step
+agenda.py        nodes and the agenda
+expansion.py     expansion of nodes
 updates.py       Delta, and the updates
 figures.py       Figure 1 and Figure 2
 segments.py      expansion where steps are segments, when rounds open
@@ -18,16 +21,32 @@ JIT off the same code runs as plain Python.
 from laso.engine.kernels import (
     agenda,
     entry,
+    expansion,
+    factors,
     figures,
     placeholders,
     promises,
     scoring,
     segments,
+    steps,
     updates,
     weights,
 )
 
-MODULES = (placeholders, weights, promises, scoring, agenda, updates, figures, segments, entry)
+MODULES = (
+    placeholders,
+    weights,
+    promises,
+    scoring,
+    factors,
+    steps,
+    agenda,
+    expansion,
+    updates,
+    figures,
+    segments,
+    entry,
+)
 """The modules that make up the compiled code."""
 
 ENTRY_POINTS = ("learn_many", "decode_many", "largest")
@@ -46,7 +65,12 @@ INLINED = frozenset(
         "add_rows",
         "add_sparse_rows",
         "add_sub_blocks",
+        "begin_group",
+        "begin_notes",
         "block_features_in",
+        "bound_block",
+        "bound_group",
+        "bound_of_listed",
         "cap_of",
         "checked_block",
         "checked_block_features",
@@ -65,6 +89,7 @@ INLINED = frozenset(
         "entry_of",
         "entry_threshold",
         "expand",
+        "expand_group",
         "factor_group",
         "factor_label",
         "factor_row",
@@ -79,10 +104,12 @@ INLINED = frozenset(
         "is_bad_factor",
         "is_packed",
         "is_sparse",
+        "is_summed",
         "keep_known",
         "keep_rows",
         "keep_sums",
         "leads_to",
+        "least_gain",
         "least_sum",
         "length_of",
         "list_below",
@@ -94,11 +121,15 @@ INLINED = frozenset(
         "most_features",
         "n_rounds",
         "new_node",
+        "next_block",
+        "note_step",
+        "offer",
         "offer_labels",
         "offer_segments",
         "open_round",
         "place_among",
         "place_for",
+        "raise_cap",
         "remove_front",
         "request_entries",
         "request_kept",
@@ -118,6 +149,7 @@ INLINED = frozenset(
         "sum_listed",
         "sum_segment",
         "sum_step",
+        "upper_bound",
         "weight_at",
         "write_groups",
     }

@@ -6,35 +6,13 @@ from __future__ import annotations
 
 import math
 
-from laso.engine.kernels.placeholders import (
-    FACTORED,
-    KEY_OF_GROUP,
-    SHARED,
-    allowed,
-    apply,
-    groups,
-    initial,
-    is_goal,
-    is_good,
-    key,
-    loss,
-)
-from laso.engine.kernels.promises import (
-    checked_choices,
-    checked_count,
-    checked_labels,
-    listed_label,
-    note_fault,
-)
-from laso.engine.kernels.scoring import has_good, score_factors, score_labels, score_shared
+from laso.engine.kernels.placeholders import apply, groups, initial, is_goal
+from laso.engine.kernels.promises import checked_count
 from laso.engine.layout import (
-    BAD_KEY,
     DEPTH,
     DEQUEUED,
     EXPANDED,
-    EXPANSION,
     EXTRA_LISTS,
-    FAULT,
     FIRST,
     GOAL,
     GOOD,
@@ -42,18 +20,14 @@ from laso.engine.layout import (
     GROUP,
     HELD,
     IN_GROUPS,
-    IN_KEY,
-    IN_LIMITS,
     KEY,
     LABEL,
     LOSS,
     LOW,
     MARGIN,
-    MORE_NODES,
     NO_GOLD,
     NODES,
     OFFERED,
-    ONLY_GOOD,
     OPEN_ROUND,
     ORACLE,
     ORDER,
@@ -61,7 +35,6 @@ from laso.engine.layout import (
     QUEUED,
     ROUND_AT,
     ROUND_END,
-    SCALE,
     SCORE,
     SLACK,
     VERSION,
@@ -281,99 +254,6 @@ def remove_front(x, run, options):
     ints[node, ORDER] = meta[DEQUEUED]
     meta[DEQUEUED] += 1
     return node
-
-
-# --------------------------------------------------------------------------- successors
-
-
-def score_group(x, y, table, run, options, node, group, n):
-    """Write the scores of a group's labels; False if none of them can enter the agenda.
-
-    These are the n labels that ``choice`` lists; all if n is -1.
-    """
-    state = run.states[node]
-    if not (FACTORED or SHARED):
-        score_labels(x, state, group, table, run)
-        return True
-    ranked, g, least = options.kind == RANKED, run.reals[node, G], -math.inf
-    if not options.keyed or ranked or KEY_OF_GROUP:  # else labels may have lists of their own
-        at = 0 if ranked else run.ints[node, DEPTH] + 1
-        if options.keyed and not ranked:
-            chosen = key(x, state, group, 0)
-            at = checked_round(chosen, run.ints[node, KEY], n_rounds(run.agenda))
-        threshold = entry_threshold(run.agenda, run.reals, options.width, at)
-        rounding = 1e-9 * (abs(threshold) + abs(g))
-        least = (threshold - g - rounding) / table.reals[SCALE]
-    if run.ints[node, GOOD] > 0 and has_good(x, y, state, group, run, n):
-        least = -math.inf
-    if not FACTORED:
-        return score_shared(x, state, group, table, run, least, n)
-    return score_factors(x, state, group, table, run, least, n)
-
-
-def checked_round(at, low, rounds):
-    """Return the round ``at``, or the first that does not exist if it is not above ``low``."""
-    return at if low < at < rounds else rounds
-
-
-def expand(x, y, table, run, options, node):
-    """Operators and enqueue of the figures; the status."""
-    ints, reals, agenda, meta, sums = run.ints, run.reals, run.agenda, run.meta, run.sums
-    chosen, state = run.groups, run.states[node]
-    scale, margin = table.reals[SCALE], table.reals[MARGIN]
-    width, ranked, rounds = options.width, options.kind == RANKED, n_rounds(agenda)
-    keyed = options.keyed and not ranked
-    g = reals[node, G]
-    was_good, oracle = ints[node, GOOD] > 0, meta[ORACLE]
-    chosen_round = ints[node, DEPTH] + 1
-    at = checked_round(chosen_round, ints[node, KEY], rounds)
-    if ranked and at < rounds:
-        at = 0
-    threshold_at, threshold = at, entry_threshold(agenda, reals, width, at)
-    n_labels = checked_labels(x, run)
-    meta[EXPANSION] += FACTORED
-    for i in range(write_groups(x, run, node)):
-        group = chosen[i]
-        n_listed = checked_choices(x, state, group, run)
-        if not score_group(x, y, table, run, options, node, group, n_listed):
-            continue
-        for c in range(n_listed if n_listed >= 0 else n_labels):
-            label = listed_label(x, state, group, c, run, n_listed)
-            new_g = g + scale * sums[label]
-            good = was_good and is_good(x, y, state, group, label)
-            score = new_g - margin if good else new_g
-            if keyed:
-                chosen_round = key(x, state, group, label)
-                at = checked_round(chosen_round, ints[node, KEY], rounds)
-            if at != threshold_at:
-                threshold_at, threshold = at, entry_threshold(agenda, reals, width, at)
-            if not score > threshold and not good:
-                continue
-            place = place_for(agenda, reals, width, at, score)
-            if (oracle == ONLY_GOOD and not good) or not allowed(x, state, group, label):
-                continue
-            if at == rounds:  # this list is always empty, so that all allowed steps come here
-                method = IN_KEY if keyed else IN_LIMITS
-                note_fault(meta, BAD_KEY, method, chosen_round, ints[node, KEY] + 1, rounds - 1)
-                return BAD_KEY
-            if good and (place >= 0 or not ranked):
-                count_good(agenda, meta, at, ranked, 1)
-            if place < 0:
-                continue
-            child = child_of(run, options, at)
-            if child < 0:
-                return MORE_NODES
-            step_to(ints, child, node, group, label)
-            ints[child, GOOD] = good
-            ints[child, KEY] = ints[child, DEPTH] if ranked else at
-            reals[child, G] = new_g
-            reals[child, SCORE] = score
-            reals[child, LOSS] = reals[node, LOSS]
-            if oracle != NO_GOLD:
-                reals[child, LOSS] += loss(x, y, state, group, label, was_good, good)
-            insert(agenda, meta, at, place, child)
-            threshold = entry_threshold(agenda, reals, width, at)
-    return meta[FAULT]
 
 
 def start(x, table, run, options):

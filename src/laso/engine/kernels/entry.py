@@ -7,7 +7,9 @@ from __future__ import annotations
 from laso.engine.hashing import mix
 from laso.engine.kernels.figures import forget_example, learn_full, learn_one, search_one
 from laso.engine.kernels.placeholders import FULL, limits
+from laso.engine.kernels.scoring import choose_caps
 from laso.engine.layout import (
+    CAPS_WANTED,
     DEPTH,
     DEQUEUED,
     DONE,
@@ -55,17 +57,19 @@ def largest(dataset, order, most, one):
             most[j] = max(most[j], one[j])
 
 
-def forget_kept(run):
+def forget_kept(table, run):
     """Let nothing that was kept be used: since the last call rows and weights may have changed."""
     run.meta[KEPT_VERSION] = -1
     run.meta[WEIGHTS] += 1
+    if run.meta[CAPS_WANTED]:
+        choose_caps(table, run)
 
 
 def learn_many(dataset, order, table, run, options):
     """Learn from examples in turn; return how many are done, the number of errors, the status."""
     wrong = 0
     run.meta[FAULT] = DONE
-    forget_kept(run)
+    forget_kept(table, run)
     for n in range(order.shape[0]):
         i = order[n]
         x = input_of(dataset, i)
@@ -96,7 +100,7 @@ def decode_many(dataset, order, table, run, options, steps, results):
     ends, scores = results
     y = dataset.outputs[:0]
     run.meta[FAULT] = DONE
-    forget_kept(run)
+    forget_kept(table, run)
     for n in range(order.shape[0]):
         x = input_of(dataset, order[n])
         run.meta[NODES] = run.meta[DEQUEUED] = 0

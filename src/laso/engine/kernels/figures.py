@@ -19,9 +19,9 @@ from laso.engine.kernels.agenda import (
     write_groups,
 )
 from laso.engine.kernels.placeholders import allowed, is_good, key, loss
-from laso.engine.kernels.promises import checked_labels, note_fault
-from laso.engine.kernels.scoring import step_score
+from laso.engine.kernels.promises import checked_choices, checked_labels, listed_label, note_fault
 from laso.engine.kernels.segments import expand_node, max_successors
+from laso.engine.kernels.steps import step_score
 from laso.engine.kernels.updates import begin_delta, clear_marks, take_step, update
 from laso.engine.layout import (
     BAD_KEY,
@@ -208,10 +208,11 @@ def siblings(x, y, table, run, options, node):
             continue
         before = n_front
         state = states[parent]
-        n_labels = checked_labels(x, run)
         for i in range(write_groups(x, run, parent)):
             group = run.groups[i]
-            for label in range(n_labels):
+            n_listed = checked_choices(x, state, group, run)
+            for c in range(n_listed if n_listed >= 0 else checked_labels(x, run)):
+                label = listed_label(x, state, group, c, run, n_listed)
                 if not (is_good(x, y, state, group, label) and allowed(x, state, group, label)):
                     continue
                 child = new_node(run)

@@ -17,12 +17,12 @@ from laso.engine.kernels.agenda import (
     child_of,
     count_good,
     entry_threshold,
-    expand,
     insert,
     n_rounds,
     step_to,
     write_groups,
 )
+from laso.engine.kernels.expansion import expand
 from laso.engine.kernels.placeholders import (
     SEGMENTS,
     allowed,
@@ -38,11 +38,10 @@ from laso.engine.kernels.promises import (
     checked_choices,
     checked_features,
     checked_labels,
-    checked_sub_block,
     listed_label,
     note_fault,
 )
-from laso.engine.kernels.scoring import highest
+from laso.engine.kernels.scoring import add_sub_blocks, cap_of, highest, next_block
 from laso.engine.kernels.weights import (
     add_known_rows,
     add_rows,
@@ -77,6 +76,7 @@ from laso.engine.layout import (
     MORE_NODES,
     NEXT_SUB_BLOCK,
     NO_GOLD,
+    NODES,
     ONLY_GOOD,
     ORACLE,
     PARENT,
@@ -86,7 +86,6 @@ from laso.engine.layout import (
     SCORE,
     SLACK,
     STACK_BLOCK,
-    VERSION,
     WEIGHTS,
     G,
     Out,
@@ -104,6 +103,9 @@ def max_successors(x, run, options, node):
     """Return an upper bound on the number of nodes that the expansion of a node makes."""
     if SEGMENTS and run.expanded.shape[0] > 0:
         return 2 * options.width  # those of a round, where each may take the place of a sibling
+    most = (run.groups.shape[0] - SLACK) * checked_labels(x, run)
+    if run.meta[NODES] + most <= run.ints.shape[0]:
+        return most
     return write_groups(x, run, node) * checked_labels(x, run)
 
 
@@ -187,21 +189,12 @@ def sum_below(x, table, run, at):
 
 def list_below(x, table, run, root):
     """List all blocks below a block whose sums are not known, each after its own sub-blocks."""
-    stack, versions, version, top = run.block_stack, run.block_versions, run.meta[VERSION], 0
+    stack = run.block_stack
     stack[0, STACK_BLOCK], stack[0, NEXT_SUB_BLOCK] = root, 0
-    while top >= 0:
-        number = stack[top, STACK_BLOCK]
-        below = checked_sub_block(x, number, stack[top, NEXT_SUB_BLOCK], run.meta)
-        if below >= 0:
-            stack[top, NEXT_SUB_BLOCK] += 1
-            if versions[below] != version:
-                versions[below] = version
-                top += 1
-                stack[top, STACK_BLOCK], stack[top, NEXT_SUB_BLOCK] = below, 0
-            continue
-        if top > 0:
-            list_block(x, table, run, number)
-        top -= 1
+    top = next_block(x, run, 0)
+    while top > 0:
+        list_block(x, table, run, stack[top, STACK_BLOCK])
+        top = next_block(x, run, top - 1)
 
 
 def list_block(x, table, run, number):
@@ -242,18 +235,6 @@ def sum_listed(x, table, run):
         for label in range(n_labels):
             sums[label] += own[label]
     run.meta[LISTED] = run.meta[AHEAD] = 0
-
-
-def add_sub_blocks(x, run, number):
-    """Write the sums of a block's sub-blocks."""
-    sums, cached = run.block_sums[number], run.block_sums
-    fill(sums, 0.0)
-    i, below = 1, checked_sub_block(x, number, 0, run.meta)
-    while below >= 0:
-        for label in range(sums.shape[0]):
-            sums[label] += cached[below, label]
-        below = checked_sub_block(x, number, i, run.meta)
-        i += 1
 
 
 # --------------------------------------------------------------------------- segments
@@ -321,7 +302,7 @@ def sum_segment(x, table, run, number, state, group, least):
     sums, own = run.block_sums[number], run.sums
     add_sub_blocks(x, run, number)
     n = shorten_keys(run.out.keys, checked_block_features(x, number, run), table.ints[BITS])
-    if run.caps[1] >= 0.0:
+    if run.caps.shape[0] > 1:
         most = highest_listed(x, run, number, state, group)
         most += 1e-6 * abs(most)
         if most + cap_of(run, n) < least:
@@ -344,16 +325,6 @@ def highest_listed(x, run, number, state, group):
         label = listed_label(x, state, group, c, run, n_listed)
         most = max(most, run.block_sums[number, label])
     return most
-
-
-def cap_of(run, n):
-    """Return an upper bound on the sum of the n features in the buffer, for any label."""
-    keys, heavy, caps, total = run.out.keys, run.heavy, run.caps, 0.0
-    mask = 8 * heavy.shape[0] - 1
-    for f in range(n):
-        bit = (keys[f] >> 20) & mask
-        total += caps[(heavy[bit >> 3] >> (bit & 7)) & 1]
-    return total
 
 
 def offer_labels(x, y, table, run, options, spare, at):

@@ -10,9 +10,11 @@ from __future__ import annotations
 import math
 
 from laso.engine.hashing import prefetch
-from laso.engine.kernels.placeholders import SEGMENTS, WEIGHTED
+from laso.engine.kernels.factors import factor_group, factor_label
+from laso.engine.kernels.placeholders import FACTORED, SEGMENTS, WEIGHTED
 from laso.engine.kernels.promises import checked_block
-from laso.engine.kernels.scoring import begin_features, factor_group, factor_label, next_features
+from laso.engine.kernels.scoring import raise_cap
+from laso.engine.kernels.steps import begin_features, next_features
 from laso.engine.kernels.weights import (
     add_entry_to_row,
     entry_of,
@@ -37,7 +39,6 @@ from laso.engine.layout import (
     GOOD,
     GROUP,
     HEAD_START,
-    HEAVIER,
     LABEL,
     LABELS,
     LOSS,
@@ -256,7 +257,7 @@ def add_features(table, run, n, label, mass):
             add_entry_to_row(table, run.rows[f], label)
         value = run.out.values[f] if WEIGHTED else 1.0
         add_entry(mark, run, run.rows[f], label, mass * value)
-        if SEGMENTS:
+        if SEGMENTS or FACTORED:
             run.delta[mark[run.rows[f]], DELTA_KEY] = keys[f]
 
 
@@ -379,14 +380,13 @@ def rescale(table):
 
 def keep_caps(table, run):
     """Let the upper bounds on weights be true of the changed weights, too."""
-    v, delta, heavy, caps = table.v, run.delta, run.heavy, run.caps
+    v, delta, sparse = table.v, run.delta, is_sparse(table)
     for e in range(run.meta[ENTRIES]):
-        weight = v[delta[e, DELTA_ROW], delta[e, DELTA_LABEL]]
-        if weight > caps[0]:
-            caps[1] = max(caps[1], weight)
-            bit = (delta[e, DELTA_KEY] >> 20) & (8 * heavy.shape[0] - 1)
-            run.meta[HEAVIER] += 1 - ((heavy[bit >> 3] >> (bit & 7)) & 1)
-            heavy[bit >> 3] |= 1 << (bit & 7)
+        if sparse:
+            weight = v[delta[e, DELTA_ENTRY], 0]
+        else:
+            weight = v[delta[e, DELTA_ROW], delta[e, DELTA_LABEL]]
+        raise_cap(run, delta[e, DELTA_KEY], weight)
 
 
 def apply_update(table, run, options, rate, errors):
@@ -426,7 +426,7 @@ def apply_update(table, run, options, rate, errors):
             add_delta(table, run, min(options.c * rate, hinge / square), dot, square)
     else:
         add_delta(table, run, rate, dot, square)
-    if SEGMENTS and run.caps[1] >= 0.0:
+    if (SEGMENTS or FACTORED) and run.caps.shape[0] > 1:
         keep_caps(table, run)
     table.ints[GENERATION] = k + 1
     run.meta[VERSION] += 1

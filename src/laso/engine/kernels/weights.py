@@ -235,18 +235,21 @@ def request_rows(table, out, n):
 
 def find_rows(table, out, n, rows):
     """Write the rows of those of the n features in a buffer that have one; their number."""
-    slots, v, keys, values = table.slots, table.v, out.keys, out.values
-    known, sparse, last = 0, is_sparse(table), table.v[:, table.v.shape[1] - 1]
-    packed = is_packed(table)
+    slots, keys, values = table.slots, out.keys, out.values
+    known, sparse, packed, width = 0, is_sparse(table), is_packed(table), table.v.shape[1]
+    weights, last = flat(table.v), table.v[:, width - 1]
     for f in range(n):
         rows[known] = find(slots, keys[f])
         if packed:
-            prefetch(v, max(rows[known], 0) >> PACKED_BITS)
+            prefetch(weights, max(rows[known], 0) >> PACKED_BITS)
         elif sparse:
             prefetch(table.heads, max(rows[known], 0))
         else:
-            prefetch(v, max(rows[known], 0))
+            first = max(rows[known], 0) * width
+            prefetch(weights, first)
             prefetch(last, max(rows[known], 0))  # most rows begin and end in two lines of the cache
+            for label in range(LINE, width - LINE, LINE):
+                prefetch(weights, first + label)
         if WEIGHTED:
             values[known] = values[f]
         known += rows[known] >= 0

@@ -129,6 +129,7 @@ class Engine:
         space["SHARED"] = is_shared(problem) and not problem.weighted
         space["SEGMENTS"] = has_segments(problem)
         space["KEY_OF_GROUP"] = bool(problem.key_of_group)
+        space["WHOLE"] = not problem.partial_states
         made: dict[Any, Any] = {}
         for name in NAMES:
             space[name] = _jitted(getattr(problem, name), options, made, fingerprint)

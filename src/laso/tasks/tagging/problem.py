@@ -58,6 +58,7 @@ class Tagging(CompiledProblem):
 
     costs = COSTS
     chain = CHAIN
+    key_of_group = True
     item_blocks = True
 
     @staticmethod

@@ -1,0 +1,306 @@
+"""Expansion of nodes: the scores of their steps, and which of them enter the agenda."""
+
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import math
+
+from laso.engine.kernels.agenda import (
+    child_of,
+    count_good,
+    entry_threshold,
+    insert,
+    n_rounds,
+    place_for,
+    step_to,
+    write_groups,
+)
+from laso.engine.kernels.factors import bound_group, has_good, score_factors
+from laso.engine.kernels.placeholders import (
+    FACTORED,
+    KEY_OF_GROUP,
+    NARROWED,
+    SHARED,
+    WHOLE,
+    allowed,
+    is_good,
+    key,
+    loss,
+)
+from laso.engine.kernels.promises import checked_choices, checked_labels, listed_label, note_fault
+from laso.engine.kernels.scoring import score_labels, score_shared
+from laso.engine.layout import (
+    BAD_KEY,
+    DEPTH,
+    DONE,
+    EXPANSION,
+    FAULT,
+    FIRST,
+    FIRST_NOTED,
+    GOOD,
+    HELD,
+    IN_KEY,
+    IN_LIMITS,
+    KEY,
+    LOSS,
+    MARGIN,
+    MORE_NODES,
+    NO_GOLD,
+    NOTED,
+    NOTES,
+    ONLY_GOOD,
+    OPEN_ROUND,
+    ORACLE,
+    ROUND_AT,
+    ROUND_END,
+    SCALE,
+    SCORE,
+    G,
+)
+from laso.engine.option_kinds import RANKED
+
+
+def score_group(x, state, group, table, run, least, n):
+    """Write the scores of a group's labels; False if none of their sums can exceed ``least``.
+
+    These are the n labels that ``choice`` lists; all if n is -1.
+    """
+    if FACTORED:
+        return score_factors(x, state, group, table, run, least, n)
+    if SHARED:
+        return score_shared(x, state, group, table, run, least, n)
+    score_labels(x, state, group, table, run)
+    return True
+
+
+def checked_round(at, low, rounds):
+    """Return the round ``at``, or the first that does not exist if it is not above ``low``."""
+    return at if low < at < rounds else rounds
+
+
+def least_gain(threshold, g, scale):
+    """Return the least sum with which a step from a node may exceed a threshold, or a lower one.
+
+    There is room for rounding.
+    """
+    return (threshold - g - 1e-9 * (abs(threshold) + abs(g))) / scale
+
+
+def expand(x, y, table, run, options, node):
+    """Operators and enqueue of the figures; the status."""
+    twin = begin_notes(run, options, node)
+    if twin >= 0:
+        return repeat_steps(x, y, table, run, options, node, twin)
+    n, floor = write_groups(x, run, node), -math.inf
+    if FACTORED:  # a condition of its own, so that other problems do not compile what follows
+        run.meta[EXPANSION] += 1
+        if run.caps.shape[0] > 1:
+            floor = find_floor(x, y, table, run, options, node, n)
+    for i in range(n):
+        status = expand_group(x, y, table, run, options, node, (run.groups[i], floor))
+        if status != DONE:
+            return status
+    return run.meta[FAULT]
+
+
+def expand_group(x, y, table, run, options, node, chosen):
+    """Enqueue the steps of a group with scores that are not below a floor; the status."""
+    ints, reals, agenda, meta, sums = run.ints, run.reals, run.agenda, run.meta, run.sums
+    state, g, was_good = run.states[node], reals[node, G], ints[node, GOOD] > 0
+    scale, margin, rounds = table.reals[SCALE], table.reals[MARGIN], n_rounds(agenda)
+    ranked = options.kind == RANKED
+    keyed = options.keyed and not ranked
+    group, floor = chosen
+    chosen_round = key(x, state, group, 0) if keyed and KEY_OF_GROUP else ints[node, DEPTH] + 1
+    at = checked_round(chosen_round, ints[node, KEY], rounds)
+    if ranked and at < rounds:
+        at = 0
+    threshold_at, threshold = at, entry_threshold(agenda, reals, options.width, at)
+    least = -math.inf
+    if KEY_OF_GROUP or not keyed:  # else labels may have lists of their own
+        least = least_gain(max(threshold, floor), g, scale)
+    n_listed = checked_choices(x, state, group, run)
+    if (FACTORED or SHARED) and was_good:
+        was_good = has_good(x, y, state, group, run, n_listed)
+    if was_good:  # good steps count even if they do not enter the agenda
+        least = -math.inf
+    if not score_group(x, state, group, table, run, least, n_listed):
+        return DONE
+    for c in range(n_listed if n_listed >= 0 else checked_labels(x, run)):
+        label = listed_label(x, state, group, c, run, n_listed)
+        if sums[label] < least:  # most labels end here
+            continue
+        good = was_good and is_good(x, y, state, group, label)
+        new_g = g + scale * sums[label]
+        score = new_g - margin if good else new_g
+        if keyed and not KEY_OF_GROUP:
+            chosen_round = key(x, state, group, label)
+            at = checked_round(chosen_round, ints[node, KEY], rounds)
+        if at != threshold_at:
+            threshold_at, threshold = at, entry_threshold(agenda, reals, options.width, at)
+        if not score > threshold and not good:
+            continue
+        if (meta[ORACLE] == ONLY_GOOD and not good) or not allowed(x, state, group, label):
+            continue
+        if at == rounds:  # this list is always empty, so that all allowed steps come here
+            method = IN_KEY if keyed else IN_LIMITS
+            note_fault(meta, BAD_KEY, method, chosen_round, ints[node, KEY] + 1, rounds - 1)
+            return BAD_KEY
+        if offer(x, y, run, options, node, (group, label, at), (good, new_g, score)) != DONE:
+            return MORE_NODES
+        note_step(run, group, label, sums[label])
+        threshold = entry_threshold(agenda, reals, options.width, at)
+    return DONE
+
+
+def common_list(x, run, options, node, n):
+    """Return the round to which all steps of a node's n groups lead; -1 if there is none."""
+    if options.kind == RANKED or n == 0 or (options.keyed and not KEY_OF_GROUP):
+        return -1
+    at = run.ints[node, DEPTH] + 1
+    if options.keyed:
+        at = key(x, run.states[node], run.groups[0], 0)
+        for i in range(1, n):
+            if key(x, run.states[node], run.groups[i], 0) != at:
+                return -1
+    return at if 0 <= at < n_rounds(run.agenda) else -1
+
+
+def find_floor(x, y, table, run, options, node, n):
+    """Return a score that as many steps of a node reach as its list has places.
+
+    So steps below it need not be enqueued. The n groups are scored by their upper bounds, the
+    highest first, which shows of most of them that they are below; -inf: nothing is known.
+    """
+    state, g, scale = run.states[node], run.reals[node, G], table.reals[SCALE]
+    width, bounds, best, held = options.width, run.group_bounds, run.best_scores, 0
+    at = common_list(x, run, options, node, n)
+    if at < 0 or run.agenda[at, HELD] == width or run.meta[ORACLE] == ONLY_GOOD:
+        return -math.inf
+    for i in range(n):
+        bounds[i] = bound_group(x, state, run.groups[i], table, run, -1)
+    least = -math.inf
+    while True:
+        i = 0
+        for j in range(1, n):
+            i = j if bounds[j] > bounds[i] else i
+        if n == 0 or bounds[i] == -math.inf or bounds[i] < least:
+            break
+        group, n_listed = run.groups[i], checked_choices(x, state, run.groups[i], run)
+        if NARROWED and n_listed >= 0:
+            bound = bound_group(x, state, group, table, run, n_listed)
+            if bound < bounds[i]:  # then another group may be the next
+                bounds[i] = bound
+                continue
+        bounds[i] = -math.inf
+        if not score_factors(x, state, group, table, run, least, n_listed):
+            continue
+        for c in range(n_listed if n_listed >= 0 else checked_labels(x, run)):
+            label = listed_label(x, state, group, c, run, n_listed)
+            if run.sums[label] < least or not allowed(x, state, group, label):
+                continue
+            score = g + scale * run.sums[label]
+            if run.ints[node, GOOD] > 0 and is_good(x, y, state, group, label):
+                score -= table.reals[MARGIN]
+            if held == width and not score > best[width - 1]:
+                continue
+            held = min(held + 1, width)
+            j = held - 1
+            while j > 0 and score > best[j - 1]:
+                best[j] = best[j - 1]
+                j -= 1
+            best[j] = score
+            if held == width:
+                least = least_gain(best[width - 1], g, scale)
+    return best[width - 1] if held == width else -math.inf
+
+
+def offer(x, y, run, options, node, step, scores):
+    """Enqueue the successor of a node by an allowed step, if its list has a place; the status."""
+    ints, reals, agenda, meta = run.ints, run.reals, run.agenda, run.meta
+    ranked = options.kind == RANKED
+    group, label, at = step
+    good, new_g, score = scores
+    place = place_for(agenda, reals, options.width, at, score)
+    if good and (place >= 0 or not ranked):
+        count_good(agenda, meta, at, ranked, 1)
+    if place < 0:
+        return DONE
+    child = child_of(run, options, at)
+    if child < 0:
+        return MORE_NODES
+    step_to(ints, child, node, group, label)
+    ints[child, GOOD] = good
+    ints[child, KEY] = ints[child, DEPTH] if ranked else at
+    reals[child, G] = new_g
+    reals[child, SCORE] = score
+    reals[child, LOSS] = reals[node, LOSS]
+    if meta[ORACLE] != NO_GOLD:
+        was_good = ints[node, GOOD] > 0
+        reals[child, LOSS] += loss(x, y, run.states[node], group, label, was_good, good)
+    insert(agenda, meta, at, place, child)
+    return DONE
+
+
+# --------------------------------------------------------------------------- equal states
+
+
+def begin_notes(run, options, node):
+    """Begin to note the steps of a node of a beam, which the next one with its state repeats.
+
+    Return the place of such a node in the round, -1 if there is none. Of equal states the first has
+    the highest score. So what did not exceed the threshold from there does not from here; but good
+    nodes have scores of their own.
+    """
+    ints, reals, noted, meta = run.ints, run.reals, run.noted, run.meta
+    meta[NOTES] = -1
+    if not WHOLE or options.kind == RANKED or options.width == 1:
+        return -1
+    own, opened = meta[ROUND_AT] - 1, run.agenda[n_rounds(run.agenda) + OPEN_ROUND]
+    noted[own, NOTED] = -1
+    if ints[node, GOOD] > 0:
+        return -1
+    for i in range(own):
+        other = opened[FIRST + i]
+        if noted[i, NOTED] >= 0 and reals[node, G] <= reals[other, G]:
+            same = True
+            for j in range(run.states.shape[1]):
+                same &= run.states[node, j] == run.states[other, j]
+            if same:
+                return i
+    if own + 1 < meta[ROUND_END]:
+        noted[own, NOTED] = 0
+        meta[NOTES] = own
+    return -1
+
+
+def note_step(run, group, label, gain):
+    """Note a step that had exceeded the threshold; too many are not noted."""
+    own, noted = run.meta[NOTES], run.noted
+    if own < 0:
+        return
+    n = noted[own, NOTED]
+    if n == run.noted_sums.shape[1]:
+        noted[own, NOTED] = run.meta[NOTES] = -1
+        return
+    noted[own, FIRST_NOTED + 2 * n], noted[own, FIRST_NOTED + 2 * n + 1] = group, label
+    run.noted_sums[own, n] = gain
+    noted[own, NOTED] = n + 1
+
+
+def repeat_steps(x, y, table, run, options, node, twin):
+    """Enqueue the successors of a node by the steps that are noted; the status."""
+    noted, agenda, reals, state = run.noted[twin], run.agenda, run.reals, run.states[node]
+    g, scale, rounds = reals[node, G], table.reals[SCALE], n_rounds(agenda)
+    for i in range(noted[NOTED]):
+        group, label = noted[FIRST_NOTED + 2 * i], noted[FIRST_NOTED + 2 * i + 1]
+        score = g + scale * run.noted_sums[twin, i]
+        at = run.ints[node, DEPTH] + 1
+        if options.keyed:
+            at = checked_round(key(x, state, group, label), run.ints[node, KEY], rounds)
+        if score > entry_threshold(agenda, reals, options.width, at):
+            status = offer(x, y, run, options, node, (group, label, at), (False, score, score))
+            if status != DONE:
+                return status
+    return run.meta[FAULT]

@@ -1,0 +1,321 @@
+"""Scores of steps with factors: the sum of several blocks and features, each with a label."""
+
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import math
+
+from laso.engine.hashing import prefetch
+from laso.engine.kernels.placeholders import KEPT, NARROWED, factors, fingerprint, is_good
+from laso.engine.kernels.promises import (
+    checked_block,
+    checked_choice,
+    checked_features,
+    checked_labels,
+    features_in,
+    note_fault,
+)
+from laso.engine.kernels.scoring import bound_block, highest, is_summed, sum_block
+from laso.engine.kernels.weights import (
+    add_known_rows,
+    add_rows,
+    fill,
+    find_rows,
+    request_entries,
+    request_rows,
+)
+from laso.engine.layout import (
+    BAD_COUNT,
+    DONE,
+    EXPANSION,
+    FAULT,
+    FINGERPRINT,
+    IN_FACTORS,
+    KEPT_SUMS,
+    SAME_LABEL,
+    SUMMED_IN,
+    SUMS_ROW,
+    VERSION,
+    WAITING_AT,
+    WAITING_COUNT,
+    WAITING_FIRST,
+    WAITING_GROUP,
+    WAITING_MARK,
+    WAITING_PLACE,
+    WAITING_ROW,
+    WEIGHTS,
+    WEIGHTS_OF,
+    Out,
+)
+
+
+def sum_kept(x, state, group, table, run):
+    """Sum those factors of a step whose sums are kept, all at once, unless they are known already.
+
+    Of two factors with one place, the later one takes it.
+    """
+    waiting, kept, n = run.waiting, run.kept_marks, request_kept(x, state, group, run)
+    n_unknown = 0
+    for i in range(n):
+        at, place = waiting[i, WAITING_AT], waiting[i, WAITING_PLACE]
+        mark, weights = waiting[i, WAITING_MARK], run.meta[WEIGHTS]
+        row = run.block_versions.shape[0] + run.factor_rows.shape[0] + place
+        run.factor_rows[at, SUMMED_IN], run.factor_rows[at, SUMS_ROW] = run.meta[EXPANSION], row
+        if kept[place, FINGERPRINT] == mark and kept[place, WEIGHTS_OF] == weights:
+            prefetch(run.block_sums, row)
+            continue
+        kept[place, FINGERPRINT], kept[place, WEIGHTS_OF] = mark, weights
+        waiting[n_unknown, WAITING_GROUP] = waiting[i, WAITING_GROUP]
+        waiting[n_unknown, WAITING_ROW] = row
+        n_unknown += 1
+    if n_unknown > 0:
+        sum_waiting(x, state, table, run, n_unknown)
+
+
+def sum_waiting(x, state, table, run, n):
+    """Sum the n factors that wait for it.
+
+    The features of all of them are looked up together, so that each loop finds the memory that the
+    one before has prefetched.
+    """
+    waiting, first = run.waiting, 0
+    for i in range(n):
+        out = Out(run.out.keys[first:], run.out.values[first:])
+        written = features_in(x, state, waiting[i, WAITING_GROUP], out, run)
+        waiting[i, WAITING_FIRST] = first
+        waiting[i, WAITING_COUNT] = request_rows(table, out, written)
+        first += written
+    for i in range(n):
+        first = waiting[i, WAITING_FIRST]
+        out = Out(run.out.keys[first:], run.out.values[first:])
+        found = find_rows(table, out, waiting[i, WAITING_COUNT], run.rows[first:])
+        waiting[i, WAITING_COUNT] = found
+    for i in range(n):
+        request_entries(table, run.rows[waiting[i, WAITING_FIRST] :], waiting[i, WAITING_COUNT])
+    for i in range(n):
+        first, row = waiting[i, WAITING_FIRST], waiting[i, WAITING_ROW]
+        values, rows, sums = run.out.values[first:], run.rows[first:], run.block_sums[row]
+        fill(sums, 0.0)
+        add_known_rows(table, values, rows, waiting[i, WAITING_COUNT], sums)
+        run.block_maxima[row] = highest(sums, checked_labels(x, run))
+
+
+def request_kept(x, state, group, run):
+    """List the factors of a step whose sums are kept and not computed in this expansion.
+
+    Where their sums are kept is prefetched; returns the number of these factors.
+    """
+    waiting, n = run.waiting, 0
+    i, other, at = 0, int(group), run.factor_rows.shape[0] - 1
+    while other >= 0:
+        if run.factor_rows[at, SUMMED_IN] != run.meta[EXPANSION]:
+            mark = fingerprint(x, state, other)
+            if mark != -1 and checked_block(x, state, other, run) < 0:
+                place = at * KEPT_SUMS + (mark & (KEPT_SUMS - 1))
+                prefetch(run.kept_marks, place)
+                waiting[n, WAITING_AT], waiting[n, WAITING_GROUP] = at, other
+                waiting[n, WAITING_MARK], waiting[n, WAITING_PLACE] = mark, place
+                n += 1
+        other, its_label = factors(x, state, group, i)
+        if is_bad_factor(run, other, its_label):
+            return n
+        i, at = i + 1, other
+    return n
+
+
+def factor_sums(x, state, group, table, run, at):
+    """Return the row of run.block_sums with a factor's sums; -1 if the factor has no features.
+
+    The row is that of its block if the factor has no other features; else a spare one. The sums of
+    a block need not be known yet.
+    """
+    number, n = checked_block(x, state, group, run), checked_features(x, state, group, run)
+    if n == 0:
+        if number >= 0:
+            bound_block(x, table, run, number)
+        return number
+    spare = run.block_versions.shape[0] + at
+    sum_factor(x, state, group, table, run, spare)
+    return spare
+
+
+def sum_factor(x, state, group, table, run, spare):
+    """Compute the sums of a factor with features that are in no block."""
+    number, cached = checked_block(x, state, group, run), run.block_sums
+    sums = cached[spare]
+    if number >= 0:
+        if run.block_versions[number] != run.meta[VERSION]:
+            sum_block(x, table, run, number)
+        for label in range(sums.shape[0]):
+            sums[label] = cached[number, label]
+    else:
+        fill(sums, 0.0)
+    add_rows(table, run, checked_features(x, state, group, run), sums)
+    run.block_maxima[spare] = highest(sums, checked_labels(x, run))
+
+
+def is_bad_factor(run, group, label):
+    """Return whether a factor has no such group or label, and record that as a fault."""
+    if group < 0:
+        return False
+    most, n = run.factor_rows.shape[0] - 2, run.sums.shape[0]
+    if group > most:
+        note_fault(run.meta, BAD_COUNT, IN_FACTORS, group, -1, most)
+        return True
+    if not SAME_LABEL <= label < n:
+        note_fault(run.meta, BAD_COUNT, IN_FACTORS, label, SAME_LABEL, n - 1)
+        return True
+    return False
+
+
+def factor_row(x, state, group, table, run, at):
+    """Return what ``factor_sums`` returns for the factor ``at``, computed once an expansion."""
+    rows, now = run.factor_rows, run.meta[EXPANSION]
+    if rows[at, SUMMED_IN] != now:
+        rows[at, SUMMED_IN] = now
+        rows[at, SUMS_ROW] = factor_sums(x, state, group, table, run, at)
+    return rows[at, SUMS_ROW]
+
+
+def begin_group(x, state, group, table, run):
+    """Begin to score the factors of a group."""
+    run.factor_rows[-1, SUMMED_IN] = -1
+    if KEPT:
+        sum_kept(x, state, group, table, run)
+
+
+def upper_bound(x, state, group, table, run):
+    """Return an upper bound on the sum of a group's factors, and a block that is not summed or -1.
+
+    There is room for rounding.
+    """
+    cached, maxima, own = run.block_sums, run.block_maxima, run.factor_rows.shape[0] - 1
+    top = size = 0.0
+    i, other, its_label, unsummed = 0, int(group), SAME_LABEL, -1
+    while other >= 0:
+        row = factor_row(x, state, other, table, run, own if i == 0 else other)
+        if row >= 0:
+            most = maxima[row]
+            if not is_summed(run, row):
+                unsummed = row
+            elif its_label != SAME_LABEL:
+                most = float(cached[row, its_label])
+            top += most
+            size += abs(most)
+        other, its_label = factors(x, state, group, i)
+        if is_bad_factor(run, other, its_label):
+            return -math.inf, -1
+        i += 1
+    return top + 1e-6 * size, unsummed
+
+
+def bound_of_listed(x, state, group, run, n):
+    """Return an upper bound on the sum of a group's factors for the n labels that are listed."""
+    cached, maxima, rows, most = run.block_sums, run.block_maxima, run.factor_rows, -math.inf
+    for c in range(n):
+        label, top, size = checked_choice(x, state, group, c, run), 0.0, 0.0
+        i, other, its_label = 0, rows.shape[0] - 1, SAME_LABEL
+        while other >= 0:
+            row = rows[other, SUMS_ROW]
+            if row >= 0:
+                one = maxima[row]
+                if is_summed(run, row):
+                    one = float(cached[row, label if its_label == SAME_LABEL else its_label])
+                top += one
+                size += abs(one)
+            other, its_label = factors(x, state, group, i)
+            i += 1
+        most = max(most, top + 1e-6 * size)
+    return most
+
+
+def bound_group(x, state, group, table, run, n_listed):
+    """Return an upper bound on the sum of a group's factors for the labels that are listed."""
+    begin_group(x, state, group, table, run)
+    most, _ = upper_bound(x, state, group, table, run)
+    if NARROWED and n_listed >= 0:
+        most = min(most, bound_of_listed(x, state, group, run, n_listed))
+    return most
+
+
+def score_factors(x, state, group, table, run, least, n_listed):
+    """Do what ``score_labels`` does for a group with factors, if a label may exceed ``least``.
+
+    Else return False and write nothing. Only listed labels are scored, if there are any. Blocks are
+    summed one by one while the upper bound is high enough.
+    """
+    begin_group(x, state, group, table, run)
+    while True:
+        most, unsummed = upper_bound(x, state, group, table, run)
+        if most < least or run.meta[FAULT] != DONE:
+            return False
+        if unsummed < 0:
+            break
+        listed = NARROWED and n_listed >= 0
+        if listed and bound_of_listed(x, state, group, run, n_listed) < least:
+            return False
+        sum_block(x, table, run, unsummed)
+    if NARROWED and n_listed >= 0:
+        add_factors_of_listed(x, state, group, run, n_listed)
+    else:
+        add_factors(x, state, group, run)
+    return True
+
+
+def add_factors(x, state, group, run):
+    """Write the sums of a group's factors for all labels."""
+    cached, sums, rows, n = run.block_sums, run.sums, run.factor_rows, checked_labels(x, run)
+    fill(sums, 0.0)
+    i, other, its_label = 0, rows.shape[0] - 1, SAME_LABEL
+    while other >= 0:
+        row = rows[other, SUMS_ROW]
+        if row >= 0 and its_label == SAME_LABEL:
+            for label in range(n):
+                sums[label] += cached[row, label]
+        elif row >= 0:
+            for label in range(n):
+                sums[label] += cached[row, its_label]
+        other, its_label = factors(x, state, group, i)
+        i += 1
+
+
+def add_factors_of_listed(x, state, group, run, n):
+    """Write the sums of a group's factors for the n labels that ``choice`` lists."""
+    cached, sums, rows = run.block_sums, run.sums, run.factor_rows
+    for c in range(n):  # one label after the other, so that its sum stays in a register
+        label, total = checked_choice(x, state, group, c, run), sums.dtype.type(0)
+        i, other, its_label = 0, rows.shape[0] - 1, SAME_LABEL
+        while other >= 0:
+            row = rows[other, SUMS_ROW]
+            if row >= 0:
+                total += cached[row, label if its_label == SAME_LABEL else its_label]
+            other, its_label = factors(x, state, group, i)
+            i += 1
+        sums[label] = total
+
+
+def has_good(x, y, state, group, run, n_listed):
+    """Return whether one of the listed labels is good; of all labels, if n_listed is -1."""
+    good = False
+    if NARROWED and n_listed >= 0:
+        for c in range(n_listed):
+            good |= is_good(x, y, state, group, checked_choice(x, state, group, c, run))
+        return good
+    for label in range(checked_labels(x, run)):
+        good |= is_good(x, y, state, group, label)
+    return good
+
+
+def factor_group(x, state, group, i, run):
+    """Return the group of the i-th factor of a step, whose own group is the first; -1: no more."""
+    if i == 0:
+        return group
+    other, its_label = factors(x, state, group, i - 1)
+    return -1 if is_bad_factor(run, other, its_label) else other
+
+
+def factor_label(x, state, group, label, i):
+    """Return the label of the i-th factor of a step."""
+    its_label = SAME_LABEL if i == 0 else factors(x, state, group, i - 1)[1]
+    return label if its_label == SAME_LABEL else its_label
