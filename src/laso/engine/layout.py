@@ -242,6 +242,8 @@ class Run(NamedTuple):
     kept_steps: Array  # like the weights, beside kept_names: their sums
     caps: Array  # uint8 (a power of two,): levels above the weights of keys; a single one: unknown
     levels: Array  # float64 (256,): upper bounds, ascending
+    reaches: Array  # float64 (rounds,): the best score of a step from a round, but for its block
+    choices: Array  # int64 (labels,): the listed labels of a segment
     expanded: Array  # int64 (rounds, FIRST_EXPANDED + width): ExpandedColumn, then nodes
     listed: Array  # int64 (some, ListedColumn): blocks whose features are looked up together
     ahead: Out  # like out, with room for the features of several blocks

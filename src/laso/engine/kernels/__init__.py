@@ -61,6 +61,7 @@ INLINED = frozenset(
         "add_features",
         "add_full_row",
         "add_known_rows",
+        "add_reach",
         "add_own",
         "add_rows",
         "add_sparse_rows",
@@ -130,6 +131,7 @@ INLINED = frozenset(
         "place_among",
         "place_for",
         "raise_cap",
+        "reach_of",
         "remove_front",
         "request_entries",
         "request_kept",
@@ -151,6 +153,7 @@ INLINED = frozenset(
         "sum_step",
         "upper_bound",
         "weight_at",
+        "write_choices",
         "write_groups",
     }
 )

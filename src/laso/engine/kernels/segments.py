@@ -122,8 +122,10 @@ def expand_later(x, y, table, run, options, node):
     expanded[at, FIRST_EXPANDED + i] = node
     expanded[at, EXPANDED] = i + 1
     expanded[at, LENGTHS] = write_groups(x, run, node)
+    if i == 0:
+        run.reaches[at] = -math.inf
     if features_of_state(x):
-        sum_step(x, table, run, node, run.groups[0], at * options.width + i)
+        add_reach(x, table, run, node, run.groups[0], at * options.width + i)
     if run.ints[node, GOOD] > 0:
         count_good_steps(x, y, run, node)
     if run.meta[ROUND_AT] < run.meta[ROUND_END]:
@@ -242,39 +244,51 @@ def sum_listed(x, table, run):
 
 def offer_segments(x, y, table, run, options, before, at):
     """Enqueue the segments from the nodes of round ``before`` to round ``at``; the status."""
-    agenda, reals, width, scale = run.agenda, run.reals, options.width, table.reals[SCALE]
-    nodes, n_nodes, group = run.expanded[before], run.expanded[before, EXPANDED], at - before
-    threshold = entry_threshold(agenda, reals, width, at)
-    least = math.inf  # that the sum of the block must exceed
-    for i in range(n_nodes):
-        node, spare = nodes[FIRST_EXPANDED + i], before * width + i
-        if not features_of_state(x):
-            sum_step(x, table, run, node, group, spare)
-        least = min(least, least_sum(threshold, reals[node, G], run.step_maxima[spare], scale))
+    width, scale, group = options.width, table.reals[SCALE], at - before
+    nodes, n_nodes = run.expanded[before], run.expanded[before, EXPANDED]
+    if not features_of_state(x):
+        run.reaches[before] = -math.inf
+        for i in range(n_nodes):
+            add_reach(x, table, run, nodes[FIRST_EXPANDED + i], group, before * width + i)
+    threshold = entry_threshold(run.agenda, run.reals, width, at)
     state = run.states[nodes[FIRST_EXPANDED]]
     number = checked_block(x, state, group, run)
-    if number < 0 or not sum_segment(x, table, run, number, state, group, least):
+    n_listed = write_choices(x, state, group, run)
+    least = least_sum(threshold, run.reaches[before], scale)
+    if number < 0 or not sum_segment(x, table, run, number, n_listed, least):
         return run.meta[FAULT]
     most = run.block_maxima[number]
+    most += 1e-6 * abs(most)
     for i in range(n_nodes):
-        threshold, g = (
-            entry_threshold(agenda, reals, width, at),
-            reals[nodes[FIRST_EXPANDED + i], G],
-        )
-        top = run.step_maxima[before * width + i]
-        if most + 1e-6 * abs(most) >= least_sum(threshold, g, top, scale):
-            status = offer_labels(x, y, table, run, options, before * width + i, at)
+        spare, threshold = before * width + i, entry_threshold(run.agenda, run.reals, width, at)
+        reach = reach_of(table, run, nodes[FIRST_EXPANDED + i], spare)
+        if most >= least_sum(threshold, reach, scale):
+            chosen = (spare, number, n_listed)
+            status = offer_labels(x, y, table, run, options, chosen, at)
             if status != DONE:
                 return status
     return run.meta[FAULT]
 
 
-def least_sum(threshold, g, top, scale):
+def reach_of(table, run, node, spare):
+    """Return the score of the best step from a node, but for its block; rounding has room."""
+    g, top = run.reals[node, G], run.step_maxima[spare]
+    return g + 1e-9 * abs(g) + table.reals[SCALE] * (top + 1e-6 * abs(top))
+
+
+def add_reach(x, table, run, node, group, spare):
+    """Sum the features of a step that are in no block, and let the reach of its round include it."""
+    sum_step(x, table, run, node, group, spare)
+    at = run.ints[node, KEY]
+    run.reaches[at] = max(run.reaches[at], reach_of(table, run, node, spare))
+
+
+def least_sum(threshold, reach, scale):
     """Return the least sum of a block with which a step may reach the threshold.
 
-    ``top`` is the highest sum of its other features. There is room for rounding.
+    ``reach`` is the score of the step without its block.
     """
-    return (threshold - g - 1e-9 * (abs(threshold) + abs(g))) / scale - top - 1e-6 * abs(top)
+    return (threshold - 1e-9 * abs(threshold) - reach) / scale
 
 
 def sum_step(x, table, run, node, group, spare):
@@ -297,13 +311,22 @@ def sum_step(x, table, run, node, group, spare):
     run.step_maxima[spare] = highest(sums, checked_labels(x, run))
 
 
-def sum_segment(x, table, run, number, state, group, least):
+def write_choices(x, state, group, run):
+    """Write the listed labels of a group, which may be all, to run.choices; return their number."""
+    n_listed = checked_choices(x, state, group, run)
+    n = n_listed if n_listed >= 0 else checked_labels(x, run)
+    for c in range(n):
+        run.choices[c] = listed_label(x, state, group, c, run, n_listed)
+    return n
+
+
+def sum_segment(x, table, run, number, n_listed, least):
     """Sum the block of a segment, if the sum of a listed label may reach ``least``; else False."""
     sums, own = run.block_sums[number], run.sums
     add_sub_blocks(x, run, number)
     n = shorten_keys(run.out.keys, checked_block_features(x, number, run), table.ints[BITS])
     if run.caps.shape[0] > 1:
-        most = highest_listed(x, run, number, state, group)
+        most = highest_listed(run, number, n_listed)
         most += 1e-6 * abs(most)
         if most + cap_of(run, n) < least:
             return False
@@ -314,32 +337,27 @@ def sum_segment(x, table, run, number, state, group, least):
     add_rows(table, run, n, own)
     for label in range(own.shape[0]):
         sums[label] += own[label]
-    run.block_maxima[number] = highest_listed(x, run, number, state, group)
+    run.block_maxima[number] = highest_listed(run, number, n_listed)
     return True
 
 
-def highest_listed(x, run, number, state, group):
+def highest_listed(run, number, n_listed):
     """Return the highest sum of a block for the listed labels."""
-    most, n_listed = -math.inf, checked_choices(x, state, group, run)
-    for c in range(n_listed if n_listed >= 0 else checked_labels(x, run)):
-        label = listed_label(x, state, group, c, run, n_listed)
-        most = max(most, run.block_sums[number, label])
+    most, sums, choices = -math.inf, run.block_sums[number], run.choices
+    for c in range(n_listed):
+        most = max(most, sums[choices[c]])
     return most
 
 
-def offer_labels(x, y, table, run, options, spare, at):
+def offer_labels(x, y, table, run, options, chosen, at):
     """Enqueue the listed labels of a segment from a node, as ``expand`` would; the status."""
+    spare, number, n_listed = chosen
     ints, reals, meta, before = run.ints, run.reals, run.meta, spare // options.width
     node = run.expanded[before, FIRST_EXPANDED + spare % options.width]
     state, group, g, was_good = run.states[node], at - before, reals[node, G], ints[node, GOOD] > 0
-    scale, margin, number = (
-        table.reals[SCALE],
-        table.reals[MARGIN],
-        checked_block(x, state, group, run),
-    )
-    n_listed = checked_choices(x, state, group, run)
-    for c in range(n_listed if n_listed >= 0 else checked_labels(x, run)):
-        label = listed_label(x, state, group, c, run, n_listed)
+    scale, margin = table.reals[SCALE], table.reals[MARGIN]
+    for c in range(n_listed):
+        label = run.choices[c]
         new_g = g + scale * (run.block_sums[number, label] + run.step_sums[spare, label])
         good = was_good and is_good(x, y, state, group, label)
         score = new_g - margin if good else new_g
