@@ -127,6 +127,10 @@ def expand_group(x, y, table, run, options, node, chosen):
         least = -math.inf
     if not score_group(x, state, group, table, run, least, n_listed):
         return DONE
+    one_list = not ranked and (KEY_OF_GROUP or not keyed)
+    if one_list and threshold == -math.inf and not was_good and meta[ORACLE] != ONLY_GOOD:
+        floor = g + scale * find_floor_of_labels(x, run, node, group, n_listed)
+        least = max(least, least_gain(floor, g, scale))
     for c in range(n_listed if n_listed >= 0 else checked_labels(x, run)):
         label = listed_label(x, state, group, c, run, n_listed)
         if sums[label] < least:  # most labels end here
@@ -203,17 +207,40 @@ def find_floor(x, y, table, run, options, node, n):
             score = g + scale * run.sums[label]
             if run.ints[node, GOOD] > 0 and is_good(x, y, state, group, label):
                 score -= table.reals[MARGIN]
-            if held == width and not score > best[width - 1]:
-                continue
-            held = min(held + 1, width)
-            j = held - 1
-            while j > 0 and score > best[j - 1]:
-                best[j] = best[j - 1]
-                j -= 1
-            best[j] = score
+            held = keep_score(best, held, score)
             if held == width:
                 least = least_gain(best[width - 1], g, scale)
     return best[width - 1] if held == width else -math.inf
+
+
+def find_floor_of_labels(x, run, node, group, n_listed):
+    """Return a sum that as many allowed labels of a group reach as its list has places, or -inf.
+
+    So labels below it need not be enqueued.
+    """
+    sums, best, state, held = run.sums, run.best_scores, run.states[node], 0
+    width = best.shape[0]
+    for c in range(n_listed if n_listed >= 0 else checked_labels(x, run)):
+        label = listed_label(x, state, group, c, run, n_listed)
+        if held == width and not sums[label] > best[width - 1]:
+            continue
+        if allowed(x, state, group, label):
+            held = keep_score(best, held, sums[label])
+    return best[width - 1] if held == width else -math.inf
+
+
+def keep_score(best, held, score):
+    """Keep a score if it is among the best; return how many are held."""
+    if held == best.shape[0]:
+        if not score > best[held - 1]:
+            return held
+        held -= 1
+    j = held
+    while j > 0 and score > best[j - 1]:
+        best[j] = best[j - 1]
+        j -= 1
+    best[j] = score
+    return held + 1
 
 
 def offer(x, y, run, options, node, step, scores):
