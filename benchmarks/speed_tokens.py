@@ -12,21 +12,26 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from benchmarks import corpus, template
 from benchmarks.ours import UPDATES, parameters
+from benchmarks.peers import VowpalWabbit
 from laso.data import Sentence
 from laso.evaluation import main_score
+from laso.experiments import measure
 
 Row = dict[str, Any]
 
 ROUNDS = 9  # of calls from Python
 RUNS = 5  # of processes
 SMALL, LARGE = 4, 24  # times the test data: the difference is what tokens cost without the start
-PEER = "python-crfsuite"
+PEER, RUST = "python-crfsuite", "crfs"  # both read the models of CRFsuite
+VOWPAL_WABBIT = "vowpalwabbit"
 TRAINING: dict[str, Any] = {"algorithm": "ap", "max_iterations": 20}
+CHOSEN = Path(__file__).parent / "results" / "chosen.json"
 SETTINGS: dict[str, Any] = {"update": UPDATES[1], "strategy": "restart", "epochs": 4}
 BEAMS = {"beam 5": 5, "greedy": 1}
 DEFAULTS = "beam 5, default templates"
@@ -66,9 +71,11 @@ def models(work: Path, train: Path) -> dict[str, Path]:
 
 
 def peer(work: Path, train: Path) -> Path:
-    """Train python-crfsuite's model; return its file."""
+    """Train python-crfsuite's model, unless it is there; return its file."""
     import pycrfsuite
 
+    if (work / "peer.model").exists():
+        return work / "peer.model"
     settings = dict(TRAINING)
     trainer = pycrfsuite.Trainer(algorithm=settings.pop("algorithm"), verbose=False)
     trainer.set_params(settings)
@@ -78,15 +85,52 @@ def peer(work: Path, train: Path) -> Path:
     return work / "peer.model"
 
 
-def tag_by_peer(model: str, source: str, target: str) -> None:
-    """Label a column file with python-crfsuite, as its users would."""
-    import pycrfsuite
+def peer_tag(system: str, model: str) -> Callable[[list[list[str]]], list[str]]:
+    """Return the function of a peer that labels the feature lists of a sentence."""
+    tagger: Any
+    if system == RUST:
+        import crfs
 
-    tagger = pycrfsuite.Tagger()
-    tagger.open(model)
+        tagger = crfs.Model.open(model)
+    else:
+        import pycrfsuite
+
+        tagger = pycrfsuite.Tagger()
+        tagger.open(model)
+    tag: Callable[[list[list[str]]], list[str]] = tagger.tag
+    return tag
+
+
+def readers() -> list[str]:
+    """Return the installed peers that read CRFsuite's model."""
+    return [name for name, module in ((PEER, "pycrfsuite"), (RUST, "crfs")) if find_spec(module)]
+
+
+def vowpal_wabbit(work: Path, train: Path) -> Callable[[list[Sentence]], tuple[Any, float]] | None:
+    """Train Vowpal Wabbit; return what gives labels and seconds; None if it is not installed."""
+    peer = VowpalWabbit()
+    (config,) = peer.defaults
+    if peer.missing(config):
+        return None
+    chosen = measure.load(CHOSEN) or {}
+    settings = chosen.get(f"{VOWPAL_WABBIT}/{config}", {}).get("settings", peer.defaults[config])
+    model = work / "vowpal"
+    if not model.exists():
+        peer.learn(train, settings, model)
+
+    def label(sentences: list[Sentence]) -> tuple[Any, float]:
+        found = peer.decode(model, settings, sentences)
+        return found.labels, found.decode_s
+
+    return label
+
+
+def tag_by_peer(system: str, model: str, source: str, target: str) -> None:
+    """Label a column file with a peer, as its users would."""
+    tag = peer_tag(system, model)
     with Path(target).open("w", encoding="utf-8") as out:
         for sentence in corpus.plain_read(source):
-            labels = tagger.tag(template.as_lists(sentence))
+            labels = tag(template.as_lists(sentence))
             for token, label in zip(sentence, labels, strict=True):
                 out.write(f"{' '.join(token)} {label}\n")
             out.write("\n")
@@ -115,8 +159,9 @@ def file_tokens(work: Path) -> list[Row]:
         for jobs in ("1", "2"):
             start = [*laso, str(model), "--jobs", jobs]
             programs["laso", f"Tagger, {config}, --jobs {jobs}"] = partial(_command, start)
-    start = [sys.executable, "-c", TAG_BY_PEER, str(peer(work, files.train))]
-    programs[PEER, "lists"] = lambda source, target: [*start, source, target]
+    for system in readers():
+        start = [sys.executable, "-c", TAG_BY_PEER, system, str(peer(work, files.train))]
+        programs[system, "lists"] = partial(_program, start)
     rows = []
     for (system, config), program in programs.items():
         seconds = {times: list(_process_seconds(program, path)) for times, path in sources.items()}
@@ -125,6 +170,10 @@ def file_tokens(work: Path) -> list[Row]:
         f = f_of(test, [[token[-1] for token in sentence] for sentence in predicted])
         rows.append(row("file_tokens_per_s", system, config, (LARGE - SMALL) * tokens / more, f))
     return rows
+
+
+def _program(start: list[str], source: str, target: str) -> list[str]:
+    return [*start, source, target]
 
 
 def _command(start: list[str], source: str, target: str) -> list[str]:
@@ -144,8 +193,6 @@ def _process_seconds(program: Callable[[str, str], list[str]], source: Path) -> 
 
 def columns_tokens(work: Path) -> list[Row]:
     """``predict`` on lists of tuples, and python-crfsuite with its features, in turn."""
-    import pycrfsuite
-
     from laso import load_model
 
     files = corpus.files("conll2000", work, quick=False)
@@ -156,11 +203,9 @@ def columns_tokens(work: Path) -> list[Row]:
         model = load_model(path)
         model.threads = 1
         calls["laso", f"Tagger, {config}"] = model.predict
-    tagger = pycrfsuite.Tagger()
-    tagger.open(str(peer(work, files.train)))
-    calls[PEER, "lists, features included"] = lambda sentences: [
-        tagger.tag(template.as_lists(sentence)) for sentence in sentences
-    ]
+    for system in readers():
+        tag = peer_tag(system, str(peer(work, files.train)))
+        calls[system, "lists, features included"] = partial(_tag_each, tag)
     times: dict[tuple[str, str], list[float]] = {name: [] for name in calls}
     predicted: dict[tuple[str, str], list[list[str]]] = {}
     for _ in range(1 + ROUNDS):  # the first call makes what later ones use
@@ -170,15 +215,26 @@ def columns_tokens(work: Path) -> list[Row]:
             began = time.perf_counter()
             predicted[name] = call(sentences)
             times[name].append(time.perf_counter() - began)
+    if label := vowpal_wabbit(work, files.train):
+        name = (VOWPAL_WABBIT, "sequence, through files")
+        sentences = [[token[:2] for token in s] for s in gold]
+        found = [label(sentences) for _ in range(1 + ROUNDS)]
+        predicted[name], times[name] = found[0][0], [seconds for _, seconds in found]
     return [
         row(
             "columns_tokens_per_s",
             *name,
-            tokens / statistics.median(times[name][1:]),
+            tokens / statistics.median(seconds[1:]),
             f_of(gold, predicted[name]),
         )
-        for name in calls
+        for name, seconds in times.items()
     ]
+
+
+def _tag_each(
+    tag: Callable[[list[list[str]]], list[str]], sentences: list[Sentence]
+) -> list[list[str]]:
+    return [tag(template.as_lists(sentence)) for sentence in sentences]
 
 
 MEASURES: dict[str, Callable[[Path], list[Row]]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -52,19 +53,25 @@ def test_tokens_per_second_of_all_systems_in_one_run(tmp_path, monkeypatch):
     files = corpus.files("bundled", tmp_path, quick=True)
     monkeypatch.setattr(corpus, "files", lambda *_, **__: files)
     monkeypatch.setattr(speed_tokens, "ROUNDS", 1)
+    monkeypatch.setattr(speed_tokens, "CHOSEN", tmp_path / "chosen.json")
     monkeypatch.setattr(speed_tokens, "RUNS", 1)
     monkeypatch.setattr(speed_tokens, "SMALL", 1)
     monkeypatch.setattr(speed_tokens, "LARGE", 2)
     monkeypatch.setitem(speed_tokens.TRAINING, "max_iterations", 2)
     monkeypatch.setitem(speed_tokens.SETTINGS, "epochs", 1)
     rows = speed_tokens.columns_tokens(tmp_path)
-    assert {one["system"] for one in rows} == {"laso", "python-crfsuite"}
-    assert all(one["value"] > 0 and 0 < one["f"] <= 100 for one in rows)
+    peers = {*speed_tokens.readers()} | ({"vowpalwabbit"} if find_spec("vowpalwabbit") else set())
+    assert {one["system"] for one in rows} == {"laso", *peers}
+    assert all(0 < one["f"] <= 100 for one in rows)
+    # Vowpal Wabbit's time is a difference, which may be anything for so few sentences.
+    assert all(one["value"] > 0 for one in rows if one["system"] != "vowpalwabbit")
     labelled = tmp_path / "labelled.txt"
-    speed_tokens.tag_by_peer(str(tmp_path / "peer.model"), str(files.test), str(labelled))
-    found = corpus.plain_read(labelled)
     gold = corpus.plain_read(files.test)
-    assert [[token[:-1] for token in s] for s in found] == gold
+    for system in speed_tokens.readers():
+        peer = speed_tokens.peer(tmp_path, files.train)
+        speed_tokens.tag_by_peer(system, str(peer), str(files.test), str(labelled))
+        found = corpus.plain_read(labelled)
+        assert [[token[:-1] for token in s] for s in found] == gold
 
 
 def test_a_profile_has_all_stages():

@@ -59,7 +59,6 @@ class Tagging(CompiledProblem):
     costs = COSTS
     chain = CHAIN
     key_of_group = True
-    item_blocks = True
 
     @staticmethod
     def limits(x, out):
