@@ -35,8 +35,18 @@ def test_rows_are_replaced_by_key(tmp_path, monkeypatch):
     assert all({"key", "system", "config", "value", "f"} <= {*one} for one in rows)
     assert said == ["load_ms, Tagger: 12.500"]
     table = (tmp_path / "speed.md").read_text()
-    assert "| load a model | Tagger | 12.5 ms |" in table
-    assert "| tokens per second, file to file | python-crfsuite, ap | 84,000 |" in table
+    assert "| load a model | laso | Tagger | 12.5 ms |  |  |" in table
+    assert "| tokens per second, file to file | python-crfsuite | ap | 84,000 | 93.10 |  |" in table
+
+
+def test_a_ratio_above_one_is_in_favour_of_its_system():
+    rows = [
+        {"key": key, "system": system, "config": "c", "value": value, "f": None}
+        for key in ("file_tokens_per_s", "joint_train_s")
+        for system, value in (("laso", 400.0), ("python-crfsuite", 100.0))
+    ]
+    lines = speed.table(rows).splitlines()[-4:]
+    assert [line.split("|")[-2].strip() for line in lines] == ["4.0", "", "0.2", ""]
 
 
 def test_what_is_measured_has_a_meaning():
