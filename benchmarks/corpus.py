@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import zlib
 from pathlib import Path
 
@@ -16,6 +17,7 @@ __all__ = [
     "plain_read",
     "rejoined",
     "relabelled",
+    "respelled",
     "times",
     "warmup_file",
     "write_files",
@@ -43,6 +45,15 @@ def relabelled(sentences: list[Sentence], labels: int) -> list[Sentence]:
 
     return [
         [(*token[:2], label(sentence, i)) for i, token in enumerate(sentence)]
+        for sentence in sentences
+    ]
+
+
+def respelled(sentences: list[Sentence], spellings: int) -> list[Sentence]:
+    """Give each word one of several spellings, by its place: there are as many times more words."""
+    place = itertools.count()
+    return [
+        [(f"{token[0]}~{7919 * next(place) % spellings}", *token[1:]) for token in sentence]
         for sentence in sentences
     ]
 

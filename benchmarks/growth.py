@@ -1,4 +1,4 @@
-"""How time and memory grow with the data, the beam, the labels and the length: growth.json.
+"""How time and memory grow with the data, beam, labels, length, templates, words: growth.json.
 
 Each curve changes one quantity. The fitted exponent is the slope on logarithmic axes, so that an
 exponent of 1 is linear growth. The number of epochs is small, since only speed is measured.
@@ -21,7 +21,9 @@ EPOCHS = 3
 BASE = 2000  # the number of sentences in all other curves
 FACTORS = (0.25, 0.5, 1.0, 4.0)
 BEAMS = (1, 2, 4, 8, 16, 32, 64)
-LABELS = (10, 30, 100, 300, 1000)
+LABELS = (10, 30, 100, 300, 1000, 3000, 10_000)
+TEMPLATES = (4, 8, 16, 32, 64)
+SPELLINGS = (1, 4, 16, 64)  # of each word, so that the model outgrows the processor's cache
 LENGTHS = (10, 30, 100, 300, 1000)
 CHEAP_LABELS = 100  # the most labels for CRFsuite, whose exact search is quadratic in them
 QUICK = 3  # points of each curve
@@ -36,6 +38,7 @@ class Point(NamedTuple):
     train: list[Sentence]
     test: list[Sentence]
     beam: int | None  # None: all systems, ours with beams of 1 and 5
+    templates: int | None = None  # of ours; None: CRFsuite's template
 
 
 def points(train: list[Sentence], test: list[Sentence], *, quick: bool) -> Iterator[Point]:
@@ -53,6 +56,12 @@ def points(train: list[Sentence], test: list[Sentence], *, quick: bool) -> Itera
     for length in LENGTHS[:n]:
         first, second = (corpus.rejoined(part, length) for part in (some, test))
         yield Point("length", length, first, second, None)
+    for number in TEMPLATES[:n]:
+        yield Point("templates", number, some, test, None, number)
+    for spellings in SPELLINGS[:n]:
+        first, second = (corpus.respelled(part, spellings) for part in (train, test))
+        words = len({token[0] for sentence in first for token in sentence})
+        yield Point("words", words, first, second, None)
 
 
 def growth(bench: Bench, systems: dict[str, System], name: str) -> list[Row]:
@@ -102,10 +111,12 @@ def measured(systems: dict[str, System], point: Point) -> Iterator[tuple[System,
     if "laso" in systems:
         for beam in [1, 5] if point.beam is None else [point.beam]:
             settings = systems["laso"].defaults["beam 1"] | {"queue": beam, "epochs": EPOCHS}
+            if point.templates is not None:
+                settings |= {"templates": point.templates}
             yield systems["laso"], f"beam {beam}" if point.beam is None else "beam", settings
     peer = systems.get("python-crfsuite")
-    cheap = point.beam is None and (point.curve != "labels" or point.x <= CHEAP_LABELS)
-    if peer is not None and cheap:
+    cheap = point.curve != "labels" or point.x <= CHEAP_LABELS
+    if peer is not None and cheap and point.beam is None and point.templates is None:
         yield peer, "ap", peer.defaults["ap"] | {"max_iterations": EPOCHS}
 
 

@@ -118,14 +118,24 @@ def parameters(settings: Settings) -> dict[str, Any]:
         update = laso.passive_aggressive(C=float(rest[0]), weighting=laso.worst)
     else:
         update = laso.adagrad(**likelihood)
+    features = [*CHUNKING, *settings.get("history", "").split()]
+    if "templates" in settings:
+        features = ["label[-1]", *many_templates()[: settings["templates"]]]
     return {
-        "features": [*CHUNKING, *settings.get("history", "").split()],
+        "features": features,
         "queue": laso.exact() if settings["queue"] == "exact" else settings["queue"],
         "update": update,
         "strategy": getattr(laso, settings.get("strategy", "standard")),
         "epochs": settings["epochs"],
         "threads": 1,
     }
+
+
+def many_templates() -> list[str]:
+    """Return many templates over the two columns, for the growth with their number."""
+    single = [f"{column}[{i}]" for i in (0, -1, 1, -2, 2) for column in ("w", "pos")]
+    pairs = [f"{a}|{b}" for i, b in enumerate(single) for a in single[:i]]
+    return [*single, *pairs, *(f"{pair}|pos[3]" for pair in pairs)]
 
 
 def _exists(module: str) -> bool:

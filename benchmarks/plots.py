@@ -21,6 +21,8 @@ OVER = {
     "beam": "beam width",
     "labels": "number of labels",
     "length": "tokens per sentence",
+    "templates": "templates",
+    "words": "different words",
 }
 BEAM_ONLY = "laso, beam as on the axis"
 

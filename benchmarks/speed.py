@@ -222,8 +222,8 @@ def table(rows: Sequence[Row]) -> str:
         ending = one["key"].rpartition("_")[2]
         unit = f" {ending}" if ending in UNITS and not one["key"].endswith("_per_s") else ""
         shown = f"{one['value']:,.0f}" if one["value"] >= 100 else f"{one['value']:.3g}"
-        cells = (
-            MEANINGS.get(one["key"], one["key"]),
+        cells: tuple[str, ...] = (
+            MEANINGS.get(one["key"], str(one["key"])),
             one["system"],
             one["config"],
             shown + unit,

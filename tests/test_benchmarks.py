@@ -9,9 +9,10 @@ from benchmarks import corpus, growth, joint, likelihood, report, template, tune
 from benchmarks.__main__ import main
 from benchmarks.corpus import Files
 from benchmarks.jobs import Bench, medians
+from benchmarks.ours import many_templates
 from benchmarks.run import MEASURES
 from benchmarks.systems import all_systems
-from laso.data import load_bundled, read_columns
+from laso.data import Sentence, load_bundled, read_columns
 from laso.experiments.measure import Grid, Row, coordinate_search
 
 SENTENCE = [("He", "PRP", "B-NP"), ("ran", "VBD", "B-VP"), ("11:30|x", "CD", "B-NP")]
@@ -279,12 +280,29 @@ def test_quick_growth(tmp_path, monkeypatch):
     monkeypatch.setattr(growth, "FACTORS", (0.5, 1.0))
     monkeypatch.setattr(growth, "LABELS", (10, 200))
     monkeypatch.setattr(growth, "LENGTHS", (10,))
+    monkeypatch.setattr(growth, "SPELLINGS", (2,))
     options = ["--quick", "--corpus", "bundled", "--results", str(tmp_path)]
     assert main(["growth", *options, "--systems", "python-crfsuite"]) == 0
     rows = json.loads((tmp_path / "growth.json").read_text())
     points = [(row["curve"], row["x"]) for row in rows]
-    assert points == [("sentences", 50), ("sentences", 100), ("labels", 10), ("length", 10)]
+    assert points[:-1] == [("sentences", 50), ("sentences", 100), ("labels", 10), ("length", 10)]
+    assert points[-1][0] == "words"
     assert all(row["train_s"] > 0 and row["decode_s"] > 0 for row in rows)
+
+
+def test_points_of_templates_and_of_words():
+    sentences: list[Sentence] = [
+        [("a", "X", "O"), ("a", "X", "O")],
+        [("a", "Y", "O"), ("b", "Y", "O")],
+    ]
+    spelled = corpus.respelled(sentences, 2)
+    assert [[token[1:] for token in s] for s in spelled] == [[t[1:] for t in s] for s in sentences]
+    assert len({token[0] for sentence in spelled for token in sentence}) == 3
+    found = growth.points(sentences, sentences, quick=False)
+    numbers = {point.curve: point.templates for point in found if point.templates}
+    assert numbers == {"templates": growth.TEMPLATES[-1]}
+    templates = many_templates()
+    assert len({*templates}) == len(templates) >= growth.TEMPLATES[-1]
 
 
 def test_unknown_names_are_refused(tmp_path, capsys):
