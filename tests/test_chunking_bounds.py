@@ -10,6 +10,8 @@ import pytest
 
 from laso import beam, delayed, early, greedy, perceptron, restart, worst
 from laso.engine import layout as at
+from laso.engine import shared
+from laso.engine.bloom import with_filter
 from laso.engine.layout import Dataset, Out
 from laso.engine.machine import Machine, all_of, as_names, averaged, new_table
 from laso.engine.options import options_for, own_key
@@ -109,6 +111,33 @@ def assert_bounded(run: Any, table: Any) -> None:
     caps = run.levels[run.caps[used[:, at.SLOT_KEY] & (len(run.caps) - 1)]]
     assert len(run.caps) > 1
     assert np.all(table.v[used[:, at.SLOT_ROW] - 1].max(axis=1) <= caps)
+
+
+def test_decoding_keeps_bounds_for_the_same_weights_only(monkeypatch):
+    corpus = drawn_corpus(np.random.default_rng(1))
+    options = options_for(Chunking, beam(2, key=own_key), perceptron(weighting=worst, margin=7.0))
+    engine, order, kept = Machine(Chunking, options), all_of(corpus), shared._caps
+    table = new_table(3, margin=7.0, dtype=np.float32)
+    for _ in range(3):  # weights change in place
+        table, _, _ = engine.learn(corpus, order, table, engine.new_run(corpus, order, table))
+        engine.decode(corpus, order, table)
+        assert id(table.v) not in kept
+    table = with_filter(averaged(table))
+    found = [engine.decode(corpus, order, table) for _ in range(2)]
+    assert kept[id(table.v)][0]() is table.v
+    with monkeypatch.context() as patched:
+        patched.setattr(shared, "_caps", {})
+        found.append(engine.decode(corpus, order, table))
+    for one in found:
+        assert all(map(np.array_equal, one, found[0]))
+    louder = table._replace(v=table.v * 100)
+    with monkeypatch.context() as patched:
+        patched.setattr(shared, "has_caps", lambda *_: False)
+        plain = engine.decode(corpus, order, louder)
+    assert all(map(np.array_equal, engine.decode(corpus, order, louder), plain))
+    number = id(table.v)
+    del table, louder
+    assert number not in kept
 
 
 def test_bounds_are_chosen_anew_for_other_weights(monkeypatch):

@@ -27,7 +27,14 @@ from laso.engine.rows import (
     n_labels,
     new_rows,
 )
-from laso.engine.shared import capped, no_sharing, note_capped, with_segments, with_shared
+from laso.engine.shared import (
+    capped,
+    keep_caps,
+    no_sharing,
+    note_capped,
+    with_segments,
+    with_shared,
+)
 from laso.engine.slots import placed, used_slots
 from laso.errors import BadProblem, LasoError, SearchFailed, Unreachable
 
@@ -428,6 +435,7 @@ class Machine:
                 run = grown_run(run, status, f"input {int(order[first])}")
             elif status != at.DONE:
                 raise failure(status, f"input {int(order[first])}", self.problem, run)
+        keep_caps(run, table)
         return steps[: ends[-1] if len(ends) else 0], ends, scores
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -23,6 +24,7 @@ BLOCKS_AHEAD, FEATURES_AHEAD = 256, 1024  # that are looked up together
 KEPT_STEPS = 1 << 12
 MOST_CAPS = 1 << 17  # that stay in the processor's cache
 CAPS_PER_RAISED = 8  # caps are chosen anew when one of so many was raised
+_caps: dict[int, tuple[ref[Array], Array]] = {}  # that decoding has chosen, by the weights
 CAPPED = slice(int(at.CAPPED_UPDATES), int(at.CAPPED_AT) + 1)
 
 
@@ -74,7 +76,23 @@ def with_shared(problem: type[CompiledProblem], run: Run, table: WeightTable, it
         n = 1 << min(CONTENTS_PER_ITEM * items, MOST_CONTENTS).bit_length()
         sums = np.zeros((n, labels), dtype)
         run = run._replace(contents=np.zeros(n, np.int64), content_sums=sums)
-    return with_caps(run, table) if has_caps(problem, run, table) else run
+    if not has_caps(problem, run, table):
+        return run
+    known = _caps.get(id(table.v))
+    if known is not None and known[0]() is table.v:
+        return run._replace(caps=known[1])
+    return with_caps(run, table)
+
+
+def keep_caps(run: Run, table: WeightTable) -> None:
+    """Keep the upper bounds that a decoding has chosen, for the next one with the same weights.
+
+    Only those of a table for scoring alone: learning changes weights in place.
+    """
+    if len(run.caps) > 1 and not run.meta[at.CAPS_WANTED] and not len(table.mark):
+        number = id(table.v)
+        weights = ref(table.v, lambda _: _caps.pop(number, None))
+        _caps[number] = weights, run.caps
 
 
 def has_caps(problem: type[CompiledProblem], run: Run, table: WeightTable) -> bool:

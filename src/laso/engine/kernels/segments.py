@@ -277,7 +277,7 @@ def reach_of(table, run, node, spare):
 
 
 def add_reach(x, table, run, node, group, spare):
-    """Sum the features of a step that are in no block, and let the reach of its round include it."""
+    """Sum the features of a step that are in no block; the reach of its round includes it."""
     sum_step(x, table, run, node, group, spare)
     at = run.ints[node, KEY]
     run.reaches[at] = max(run.reaches[at], reach_of(table, run, node, spare))
