@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from laso.cli import picture
-from laso.experiments import table3
+from laso.experiments import parsing, table3
 from laso.experiments.measure import load
 
 ROOT = Path(__file__).parents[1]
 FIGURES = [f"table{n}-{kind}" for n in (1, 2) for kind in ("time", "curves")]
-FIGURES += ["table3-heat", "peers", "growth"]
+FIGURES += ["table3-heat", "parsing-beams", "peers", "growth"]
 
 
 @pytest.fixture
@@ -71,6 +71,9 @@ def drawing(name, plots):
         return lambda: getattr(benchmarks, name)(rows, Path())
     experiment, kind = name.split("-")
     rows = load(ROOT / "experiments" / "results" / f"{experiment}.json")
+    if kind == "beams":
+        matched = [row for row in rows if row["train_beam"] == row["decode_beam"]]
+        return lambda: plots.over_beams(parsing.by_beam(matched), Path(), "LAS")
     if kind == "heat":
         return lambda: table3.drawn(rows, Path())
     return lambda: getattr(plots, {"time": "times", "curves": "curves"}[kind])(rows, Path())

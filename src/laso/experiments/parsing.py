@@ -16,7 +16,9 @@ from laso.experiments.report import (
     Claim,
     Contrast,
     Plan,
+    Sample,
     document,
+    sample,
     score_table,
     with_choices,
     write_report,
@@ -149,8 +151,21 @@ def grid(results: list[Row]) -> str:
     )
 
 
+def by_beam(results: list[Row]) -> dict[str, dict[int, Sample]]:
+    """Return LAS of each strategy for each beam that was measured."""
+    found = {
+        name: {b: sample(results, f"{name} at beam {b}", "las") for b in BEAMS}
+        for name in STRATEGIES
+    }
+    return {
+        name: measured
+        for name, points in found.items()
+        if (measured := {b: one for b, one in points.items() if one is not None})
+    }
+
+
 def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path]:
-    """Write parsing.md, and the heat map if matplotlib is installed; return the paths."""
+    """Write parsing.md, and its plots if matplotlib is installed; return the paths."""
     plan = Plan("parsing", "Dependency trees of UD English EWT", ROWS, NOTES)
     matched = [row for row in results if row["train_beam"] == row["decode_beam"]]
     others = [row for row in results if row["row"] in GRID]
@@ -162,6 +177,7 @@ def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path
         cells = {beams: one.mean for beams, one in table3.grid(others, "las").items()}
         path = folder / "parsing-heat.svg"
         plotted = [plots.heat({"LAS": cells}, TRAINED, path, DECODED)]
+        plotted += [plots.over_beams(by_beam(matched), folder / "parsing-beams.svg", "LAS")]
     text = with_choices(text, results, chosen, "LAS")
     return write_report(folder / "parsing.md", text, plotted)
 

@@ -34,6 +34,7 @@ __all__ = [
     "curves",
     "heat",
     "log_ticks",
+    "over_beams",
     "pyplot",
     "save_figure",
     "times",
@@ -43,6 +44,7 @@ WIDTH = 9.0
 COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 """Okabe and Ito's palette, which colour-blind readers can tell apart."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+LEFT_OUT = 20.0  # points of a score
 DASHES = ("-", "--", "-.", ":", (0, (1, 4)))
 
 
@@ -97,6 +99,40 @@ def curves(results: list[Row], path: Path, scored: str = "F") -> Path:
         axis.grid(alpha=0.25)
     axes[0][0].set(ylabel=f"{scored} on held-out data")
     figure.legend([lines[name] for name in styles], styles, loc="outside lower center", ncols=5)
+    return save_figure(figure, path)
+
+
+def over_beams(series: Mapping[str, Mapping[int, Sample]], path: Path, scored: str) -> Path:
+    """Plot a score over the beam, a line for each series, with the standard deviation over seeds.
+
+    Series far below the others, by more than LEFT_OUT, are named but not drawn.
+    """
+    figure, axis = pyplot.subplots(figsize=(WIDTH, 4.4), layout="constrained")
+    best = max(one.mean for points in series.values() for one in points.values())
+    below = []
+    for i, (name, points) in enumerate(series.items()):
+        if max(one.mean for one in points.values()) < best - LEFT_OUT:
+            below.append(name)
+            continue
+        axis.errorbar(
+            [*points],
+            [one.mean for one in points.values()],
+            yerr=[one.spread or 0.0 for one in points.values()],
+            color=COLOURS[i % len(COLOURS)],
+            linestyle=DASHES[i % len(DASHES)],
+            marker=MARKERS[i % len(MARKERS)],
+            capsize=3,
+            label=name,
+        )
+    note = f"; far below: {', '.join(below)}" if below else ""
+    axis.set_title(f"{scored} by the beam (bars: standard deviation over seeds{note})")
+    axis.set(xscale="log", xlabel="beam of training and decoding", ylabel=scored)
+    beams = sorted({beam for points in series.values() for beam in points})
+    axis.xaxis.set_major_locator(FixedLocator(beams))
+    axis.xaxis.set_major_formatter(FixedFormatter([str(beam) for beam in beams]))
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.grid(alpha=0.25)
+    figure.legend(loc="outside lower center", ncols=len(series))
     return save_figure(figure, path)
 
 
