@@ -18,6 +18,7 @@ from laso.engine.kernels.agenda import (
 )
 from laso.engine.kernels.factors import bound_group, has_good, score_factors
 from laso.engine.kernels.placeholders import (
+    CAPPED,
     FACTORED,
     KEY_OF_GROUP,
     NARROWED,
@@ -89,16 +90,18 @@ def least_gain(threshold, g, scale):
 
 def expand(x, y, table, run, options, node):
     """Operators and enqueue of the figures; the status."""
-    twin = begin_notes(run, options, node)
-    if twin >= 0:
-        return repeat_steps(x, y, table, run, options, node, twin)
+    if WHOLE:  # other problems do not compile what follows
+        twin = begin_notes(run, options, node)
+        if twin >= 0:
+            return repeat_steps(x, y, table, run, options, node, twin)
     n, floor = write_groups(x, run, node), -math.inf
-    if FACTORED:  # a condition of its own, so that other problems do not compile what follows
-        run.meta[EXPANSION] += 1
-        if run.caps.shape[0] > 1:
-            floor = find_floor(x, y, table, run, options, node, n)
+    run.meta[EXPANSION] += 1
+    if FACTORED and CAPPED and run.caps.shape[0] > 1:
+        floor = find_floor(x, y, table, run, options, node, n)
     for i in range(n):
-        status = expand_group(x, y, table, run, options, node, (run.groups[i], floor))
+        if FACTORED and floor > -math.inf and is_below(table, run, node, i, floor):
+            continue
+        status = expand_group(x, y, table, run, options, node, (int(run.groups[i]), floor))
         if status != DONE:
             return status
     return run.meta[FAULT]
@@ -149,7 +152,8 @@ def expand_group(x, y, table, run, options, node, chosen):
             return BAD_KEY
         if offer(x, y, run, options, node, (group, label, at), (good, new_g, score)) != DONE:
             return MORE_NODES
-        note_step(run, group, label, sums[label])
+        if WHOLE:
+            note_step(run, group, label, sums[label])
         threshold = entry_threshold(agenda, reals, options.width, at)
     return DONE
 
@@ -171,7 +175,8 @@ def find_floor(x, y, table, run, options, node, n):
     """Return a score that as many steps of a node reach as its list has places.
 
     So steps below it need not be enqueued. The n groups are scored by their upper bounds, the
-    highest first, which shows of most of them that they are below; -inf: nothing is known.
+    highest first, which shows of most of them that they are below. Of groups that were scored the
+    bound becomes infinite. -inf: nothing is known.
     """
     state, g, scale = run.states[node], run.reals[node, G], table.reals[SCALE]
     width, bounds, best, held = options.width, run.group_bounds, run.best_scores, 0
@@ -182,18 +187,19 @@ def find_floor(x, y, table, run, options, node, n):
         bounds[i] = bound_group(x, state, run.groups[i], table, run, -1)
     least = -math.inf
     while True:
-        i = 0
-        for j in range(1, n):
-            i = j if bounds[j] > bounds[i] else i
-        if n == 0 or bounds[i] == -math.inf or bounds[i] < least:
+        i, most = -1, -math.inf
+        for j in range(n):
+            if most < bounds[j] < math.inf:
+                i, most = j, bounds[j]
+        if i < 0 or most < least:
             break
         group, n_listed = run.groups[i], checked_choices(x, state, run.groups[i], run)
         if NARROWED and n_listed >= 0:
             bound = bound_group(x, state, group, table, run, n_listed)
-            if bound < bounds[i]:  # then another group may be the next
+            if bound < most:  # then another group may be the next
                 bounds[i] = bound
                 continue
-        bounds[i] = -math.inf
+        bounds[i] = math.inf
         if not score_factors(x, state, group, table, run, least, n_listed):
             continue
         for c in range(n_listed if n_listed >= 0 else checked_labels(x, run)):
@@ -214,6 +220,15 @@ def find_floor(x, y, table, run, options, node, n):
             if held == width:
                 least = least_gain(best[width - 1], g, scale)
     return best[width - 1] if held == width else -math.inf
+
+
+def is_below(table, run, node, i, floor):
+    """Return whether ``find_floor`` has shown that all steps of a group are below the floor.
+
+    Good steps count even then.
+    """
+    least = least_gain(floor, run.reals[node, G], table.reals[SCALE])
+    return run.ints[node, GOOD] == 0 and run.group_bounds[i] < least
 
 
 def offer(x, y, run, options, node, step, scores):
@@ -255,7 +270,7 @@ def begin_notes(run, options, node):
     """
     ints, reals, noted, meta = run.ints, run.reals, run.noted, run.meta
     meta[NOTES] = -1
-    if not WHOLE or options.kind == RANKED or options.width == 1:
+    if options.kind == RANKED or options.width == 1:
         return -1
     own, opened = meta[ROUND_AT] - 1, run.agenda[n_rounds(run.agenda) + OPEN_ROUND]
     noted[own, NOTED] = -1

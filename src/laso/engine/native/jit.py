@@ -36,6 +36,7 @@ from laso.engine.problem import (
     CompiledProblem,
     has_fingerprints,
     has_segments,
+    is_capped,
     is_factored,
     is_foreign,
     is_grouped,
@@ -129,7 +130,8 @@ class Engine:
         space["SHARED"] = is_shared(problem) and not problem.weighted
         space["SEGMENTS"] = has_segments(problem)
         space["KEY_OF_GROUP"] = bool(problem.key_of_group)
-        space["WHOLE"] = not problem.partial_states
+        space["WHOLE"] = not problem.partial_states and not space["SEGMENTS"]
+        space["CAPPED"] = is_capped(problem)
         made: dict[Any, Any] = {}
         for name in NAMES:
             space[name] = _jitted(getattr(problem, name), options, made, fingerprint)

@@ -62,7 +62,8 @@ SUPPORT = (
 
 def flags(problem: type[CompiledProblem]) -> tuple[bool, ...]:
     """Returns the attributes of a problem that compiled code depends on."""
-    return bool(problem.weighted), bool(problem.key_of_group), bool(problem.segments)
+    names = ("weighted", "key_of_group", "segments", "partial_states")
+    return tuple(bool(getattr(problem, name)) for name in names)
 
 
 def fingerprint(problem: type[CompiledProblem], variant: Variant = PLAIN) -> str:
