@@ -51,7 +51,7 @@ class Variant(NamedTuple):
 
 PLAIN = Variant(full=False, exact=False, checked=False)
 
-COMPILING = ("jit.py", "packed.py")  # not imported here, since they import Numba
+COMPILING = ("jit.py", "common.py", "packed.py", "parts.py")  # only compilation imports them
 SUPPORT = (
     hashing,
     layout,
