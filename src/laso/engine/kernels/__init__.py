@@ -134,6 +134,7 @@ INLINED = frozenset(
         "request_rows",
         "room_for",
         "row_of",
+        "score_factors",
         "score_group",
         "score_labels",
         "score_shared",

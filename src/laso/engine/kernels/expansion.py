@@ -16,7 +16,7 @@ from laso.engine.kernels.agenda import (
     step_to,
     write_groups,
 )
-from laso.engine.kernels.factors import bound_group, has_good, score_factors
+from laso.engine.kernels.factors import bound_groups, has_good, score_factors
 from laso.engine.kernels.placeholders import (
     CAPPED,
     FACTORED,
@@ -31,6 +31,7 @@ from laso.engine.kernels.placeholders import (
 )
 from laso.engine.kernels.promises import checked_choices, checked_labels, listed_label, note_fault
 from laso.engine.kernels.scoring import score_labels, score_shared
+from laso.engine.kernels.weights import fill
 from laso.engine.layout import (
     BAD_KEY,
     DEPTH,
@@ -94,27 +95,38 @@ def expand(x, y, table, run, options, node):
         twin = begin_notes(run, options, node)
         if twin >= 0:
             return repeat_steps(x, y, table, run, options, node, twin)
-    n, floor = write_groups(x, run, node), -math.inf
+    n, i, n_done = write_groups(x, run, node), 0, 0
     run.meta[EXPANSION] += 1
-    if FACTORED and CAPPED and run.caps.shape[0] > 1:
-        floor = find_floor(x, y, table, run, options, node, n)
-    for i in range(n):
-        if FACTORED and floor > -math.inf and is_below(table, run, node, i, floor):
-            continue
-        status = expand_group(x, y, table, run, options, node, (int(run.groups[i]), floor))
+    ranking, floor = begin_floor(x, table, run, options, node, n), -math.inf
+    while ranking or n_done < n:
+        if ranking:
+            i = next_to_rank(x, table, run, options, node, n)
+            if i < 0:
+                ranking, floor = False, run.best_scores[options.width - 1]
+                continue
+        else:
+            i = n_done
+            n_done += 1
+            if floor > -math.inf and is_below(table, run, node, i, floor):
+                continue
+        chosen = int(run.groups[i]), floor, ranking
+        status = expand_group(x, y, table, run, options, node, chosen)
         if status != DONE:
             return status
     return run.meta[FAULT]
 
 
 def expand_group(x, y, table, run, options, node, chosen):
-    """Enqueue the steps of a group with scores that are not below a floor; the status."""
+    """Enqueue the steps of a group with scores that are not below a floor; the status.
+
+    While groups are ranked, only the best scores of steps are kept.
+    """
     ints, reals, agenda, meta, sums = run.ints, run.reals, run.agenda, run.meta, run.sums
     state, g, was_good = run.states[node], reals[node, G], ints[node, GOOD] > 0
     scale, margin, rounds = table.reals[SCALE], table.reals[MARGIN], n_rounds(agenda)
     ranked = options.kind == RANKED
     keyed = options.keyed and not ranked
-    group, floor = chosen
+    group, floor, ranking = chosen
     chosen_round = key(x, state, group, 0) if keyed and KEY_OF_GROUP else ints[node, DEPTH] + 1
     at = checked_round(chosen_round, ints[node, KEY], rounds)
     if ranked and at < rounds:
@@ -128,7 +140,12 @@ def expand_group(x, y, table, run, options, node, chosen):
         was_good = has_good(x, y, state, group, run, n_listed)
     if was_good:  # good steps count even if they do not enter the agenda
         least = -math.inf
+    if ranking:
+        least = least_gain(run.best_scores[options.width - 1], g, scale)
     if not score_group(x, state, group, table, run, least, n_listed):
+        return DONE
+    if ranking:
+        keep_best_scores(x, y, table, run, options, node, (group, n_listed))
         return DONE
     for c in range(n_listed if n_listed >= 0 else checked_labels(x, run)):
         label = listed_label(x, state, group, c, run, n_listed)
@@ -171,59 +188,70 @@ def common_list(x, run, options, node, n):
     return at if 0 <= at < n_rounds(run.agenda) else -1
 
 
-def find_floor(x, y, table, run, options, node, n):
-    """Return a score that as many steps of a node reach as its list has places.
+def begin_floor(x, table, run, options, node, n):
+    """Begin to look for a score that as many steps of a node reach as its list has places.
 
-    So steps below it need not be enqueued. The n groups are scored by their upper bounds, the
-    highest first, which shows of most of them that they are below. Of groups that were scored the
-    bound becomes infinite. -inf: nothing is known.
+    Steps below this floor need not be enqueued. Groups are scored in the order of their upper
+    bounds, which shows of most of them that they are below. Returns whether that may help.
     """
-    state, g, scale = run.states[node], run.reals[node, G], table.reals[SCALE]
-    width, bounds, best, held = options.width, run.group_bounds, run.best_scores, 0
+    if not FACTORED or not CAPPED or run.caps.shape[0] == 1:
+        return False
     at = common_list(x, run, options, node, n)
-    if at < 0 or run.agenda[at, HELD] == width or run.meta[ORACLE] == ONLY_GOOD:
-        return -math.inf
-    for i in range(n):
-        bounds[i] = bound_group(x, state, run.groups[i], table, run, -1)
-    least = -math.inf
+    if at < 0 or run.agenda[at, HELD] == options.width or run.meta[ORACLE] == ONLY_GOOD:
+        return False
+    fill(run.best_scores, -math.inf)
+    bound_groups(x, run.states[node], table, run, 0, n)
+    return True
+
+
+def next_to_rank(x, table, run, options, node, n):
+    """Return the group with the highest upper bound, whose bound becomes infinite.
+
+    -1: all others are below the floor.
+    """
+    if not FACTORED or not CAPPED:
+        return -1
+    state, bounds, floor = run.states[node], run.group_bounds, run.best_scores[options.width - 1]
+    least = least_gain(floor, run.reals[node, G], table.reals[SCALE])
     while True:
         i, most = -1, -math.inf
         for j in range(n):
             if most < bounds[j] < math.inf:
                 i, most = j, bounds[j]
         if i < 0 or most < least:
-            break
-        group, n_listed = run.groups[i], checked_choices(x, state, run.groups[i], run)
-        if NARROWED and n_listed >= 0:
-            bound = bound_group(x, state, group, table, run, n_listed)
-            if bound < most:  # then another group may be the next
-                bounds[i] = bound
+            return -1
+        if NARROWED:
+            bound_groups(x, state, table, run, i, -1)
+            if bounds[i] < most:  # then another group may be the next
                 continue
         bounds[i] = math.inf
-        if not score_factors(x, state, group, table, run, least, n_listed):
+        return i
+
+
+def keep_best_scores(x, y, table, run, options, node, chosen):
+    """Insert the scores of a group's allowed steps into the best of their node."""
+    state, g, scale = run.states[node], run.reals[node, G], table.reals[SCALE]
+    best, last, sums = run.best_scores, options.width - 1, run.sums
+    group, n_listed = chosen
+    least = least_gain(best[last], g, scale)
+    for c in range(n_listed if n_listed >= 0 else checked_labels(x, run)):
+        label = listed_label(x, state, group, c, run, n_listed)
+        if sums[label] < least or not allowed(x, state, group, label):
             continue
-        for c in range(n_listed if n_listed >= 0 else checked_labels(x, run)):
-            label = listed_label(x, state, group, c, run, n_listed)
-            if run.sums[label] < least or not allowed(x, state, group, label):
-                continue
-            score = g + scale * run.sums[label]
-            if run.ints[node, GOOD] > 0 and is_good(x, y, state, group, label):
-                score -= table.reals[MARGIN]
-            if held == width and not score > best[width - 1]:
-                continue
-            held = min(held + 1, width)
-            j = held - 1
+        score = g + scale * sums[label]
+        if run.ints[node, GOOD] > 0 and is_good(x, y, state, group, label):
+            score -= table.reals[MARGIN]
+        if score > best[last]:
+            j = last
             while j > 0 and score > best[j - 1]:
                 best[j] = best[j - 1]
                 j -= 1
             best[j] = score
-            if held == width:
-                least = least_gain(best[width - 1], g, scale)
-    return best[width - 1] if held == width else -math.inf
+            least = least_gain(best[last], g, scale)
 
 
 def is_below(table, run, node, i, floor):
-    """Return whether ``find_floor`` has shown that all steps of a group are below the floor.
+    """Return whether ``next_to_rank`` has shown that all steps of a group are below the floor.
 
     Good steps count even then.
     """
