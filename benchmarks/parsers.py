@@ -350,8 +350,12 @@ CHOSEN: Mapping[str, Settings] = {
     "beam 8": {"queue": 8, "epochs": 10},
     "beam 8, clusters": {"queue": 8, "epochs": 10, "clusters": True},
     "beam 8, suffixes": {"queue": 8, "epochs": 10, "suffixes": True},
+    "beam 8, suffixes, clusters": {"queue": 8, "epochs": 10, "suffixes": True, "clusters": True},
 }
 """Parameters of ``Parser``, and two of our own: templates of clusters and of suffixes."""
+AVERAGED, MODELS = "beam 8, suffixes, average of 3", 3
+"""A configuration whose model has the mean of the weights of several models that differ in their
+seeds, and the number of these."""
 FROZEN, OF, CHANGED = "beam 8, frozen", "beam 8", 0.05
 """A configuration that freezes the model of another; the fraction of trees of development data that
 may change."""
@@ -369,6 +373,12 @@ class Laso:
     } | {
         f"{FROZEN}, seed {seed}": {"of": f"{OF}, seed {seed}", "changed": CHANGED}
         for seed in range(3)
+    } | {
+        f"{AVERAGED}, seed {seed}": {
+            **CHOSEN["beam 8, suffixes"],
+            "seeds": [MODELS * seed + i for i in range(MODELS)],
+        }
+        for seed in range(3)
     }
 
     def missing(self) -> str:
@@ -377,7 +387,7 @@ class Laso:
 
     def train(self, train: Path, dev: Path, folder: Path, settings: Settings) -> None:
         """Train and keep the best epoch on the development data, or freeze what was trained."""
-        from laso import Parser
+        from laso import Parser, average_models
         from laso.tasks.parsing import templates
         from laso.values import parse
 
@@ -393,8 +403,10 @@ class Laso:
         ]
         if added:
             given["features"] = [*templates.default_templates(COLUMNS, XPOS), *added]
-        model = Parser(**given, threads=1).fit(train, dev=dev)
-        model.save(folder / "model")
+        seeds = given.pop("seeds", None)
+        made = [{**given, "seed": seed} for seed in seeds] if seeds else [given]
+        models = [Parser(**one, threads=1).fit(train, dev=dev) for one in made]
+        (average_models(models) if seeds else models[0]).save(folder / "model")
 
     def load(self, folder: Path, settings: Settings) -> Parse:
         """Return the function that parses sentences."""

@@ -327,10 +327,10 @@ def test_a_file_that_cannot_be_loaded_leaves_it_to_numba(tmp_path, monkeypatch, 
 
 
 def test_another_numba_leaves_it_to_numba(tmp_path, monkeypatch, warnings):
-    from laso.engine.native import jit
+    from laso.engine.native import parts
 
     monkeypatch.setenv("LASO_CACHE", str(tmp_path))
-    monkeypatch.delattr(jit, "make_function")
+    monkeypatch.delattr(parts, "make_function")
     kernels = fresh()
     assert limits_of(kernels) == 4
     (record,) = warnings.records

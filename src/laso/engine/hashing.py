@@ -38,7 +38,7 @@ def teach_numba() -> None:
     from llvmlite import ir
     from numba import types
     from numba.core import cgutils
-    from numba.extending import intrinsic, lower_builtin, overload, type_callable
+    from numba.extending import lower_builtin, overload, type_callable
     from numba.np.arrayobj import make_array, populate_array
 
     @overload(mix)
@@ -50,22 +50,25 @@ def teach_numba() -> None:
 
         return mixed
 
-    @intrinsic
-    def _hint(typing, rows, i):  # type: ignore[no-untyped-def]
-        def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-            array = make_array(signature.args[0])(context, builder, arguments[0])
-            step = cgutils.unpack_tuple(builder, array.strides)[0]
-            start = builder.bitcast(array.data, cgutils.voidptr_t)
-            place = builder.gep(start, [builder.mul(arguments[1], step)])
-            number = ir.IntType(32)
-            kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, number, number, number])
-            called = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-            builder.call(called, [place, number(0), number(3), number(1)])
-            return context.get_dummy_value()
+    # Not by overloads, which are functions: to compile one for each type of array takes long, and
+    # functions of kernels cannot return new arrays.
+    @type_callable(prefetch)
+    def _prefetch_type(context):  # type: ignore[no-untyped-def]
+        return lambda rows, i: types.void
 
-        return types.void(rows, types.int64), generate
+    @lower_builtin(prefetch, types.Array, types.Integer)
+    def _prefetch(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        array = make_array(signature.args[0])(context, builder, arguments[0])
+        step = cgutils.unpack_tuple(builder, array.strides)[0]
+        start = builder.bitcast(array.data, cgutils.voidptr_t)
+        row = context.cast(builder, arguments[1], signature.args[1], types.int64)
+        place = builder.gep(start, [builder.mul(row, step)])
+        number = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, number, number, number])
+        called = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(called, [place, number(0), number(3), number(1)])
+        return context.get_dummy_value()
 
-    # Not by an overload, which is a function, and functions of kernels cannot return new arrays.
     @type_callable(flat)
     def _flat_type(context):  # type: ignore[no-untyped-def]
         return lambda array: types.Array(array.dtype, 1, "C")
@@ -84,10 +87,6 @@ def teach_numba() -> None:
             parent=given.parent,
         )
         return made._getvalue()
-
-    @overload(prefetch)
-    def _prefetch(rows, i):  # type: ignore[no-untyped-def]
-        return lambda rows, i: _hint(rows, i)
 
 
 OVERLOADED: set[Any] = {flat, mix, prefetch}

@@ -257,3 +257,9 @@ def is_factored(problem: type[CompiledProblem]) -> bool:
 def has_fingerprints(problem: type[CompiledProblem]) -> bool:
     """Return whether the sums of a problem's factors may be kept."""
     return is_factored(problem) and problem.fingerprint is not CompiledProblem.fingerprint
+
+
+def is_capped(problem: type[CompiledProblem]) -> bool:
+    """Return whether upper bounds on weights can show of steps of a problem that they are bad."""
+    blocks = is_factored(problem) and not has_fingerprints(problem) and not problem.weighted
+    return blocks or has_segments(problem)

@@ -13,8 +13,8 @@ from laso.engine.layout import Array, Out, Run, WeightTable
 from laso.engine.option_kinds import Options
 from laso.engine.problem import (
     CompiledProblem,
-    has_fingerprints,
     has_segments,
+    is_capped,
     is_factored,
     is_shared,
 )
@@ -100,8 +100,8 @@ def has_caps(problem: type[CompiledProblem], run: Run, table: WeightTable) -> bo
 
     A table without a filter has too many rows for so few items.
     """
-    bounded = is_factored(problem) and not has_fingerprints(problem) and not problem.weighted
-    return len(table.bloom) > 0 and (bounded or len(run.expanded) > 0)
+    used = is_factored(problem) or len(run.expanded) > 0
+    return is_capped(problem) and used and len(table.bloom) > 0
 
 
 def capped(problem: type[CompiledProblem], run: Run, table: WeightTable) -> Run:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from laso.engine.hashing import mix
 from laso.engine.kernels.figures import forget_example, learn_full, learn_one, search_one
-from laso.engine.kernels.placeholders import FULL, limits
+from laso.engine.kernels.placeholders import CAPPED, FULL, limits
 from laso.engine.kernels.scoring import choose_caps
 from laso.engine.layout import (
     CAPS_WANTED,
@@ -61,7 +61,7 @@ def forget_kept(table, run):
     """Let nothing that was kept be used: since the last call rows and weights may have changed."""
     run.meta[KEPT_VERSION] = -1
     run.meta[WEIGHTS] += 1
-    if run.meta[CAPS_WANTED]:
+    if CAPPED and run.meta[CAPS_WANTED]:
         choose_caps(table, run)
 
 

@@ -16,8 +16,9 @@ from laso.engine.kernels.agenda import (
     step_to,
     write_groups,
 )
-from laso.engine.kernels.factors import bound_group, has_good, score_factors
+from laso.engine.kernels.factors import bound_groups, has_good, score_factors
 from laso.engine.kernels.placeholders import (
+    CAPPED,
     FACTORED,
     KEY_OF_GROUP,
     NARROWED,
@@ -30,6 +31,7 @@ from laso.engine.kernels.placeholders import (
 )
 from laso.engine.kernels.promises import checked_choices, checked_labels, listed_label, note_fault
 from laso.engine.kernels.scoring import score_labels, score_shared
+from laso.engine.kernels.weights import fill
 from laso.engine.layout import (
     BAD_KEY,
     DEPTH,
@@ -89,29 +91,42 @@ def least_gain(threshold, g, scale):
 
 def expand(x, y, table, run, options, node):
     """Operators and enqueue of the figures; the status."""
-    twin = begin_notes(run, options, node)
-    if twin >= 0:
-        return repeat_steps(x, y, table, run, options, node, twin)
-    n, floor = write_groups(x, run, node), -math.inf
-    if FACTORED:  # a condition of its own, so that other problems do not compile what follows
-        run.meta[EXPANSION] += 1
-        if run.caps.shape[0] > 1:
-            floor = find_floor(x, y, table, run, options, node, n)
-    for i in range(n):
-        status = expand_group(x, y, table, run, options, node, (run.groups[i], floor))
+    if WHOLE:  # other problems do not compile what follows
+        twin = begin_notes(run, options, node)
+        if twin >= 0:
+            return repeat_steps(x, y, table, run, options, node, twin)
+    n, i, n_done = write_groups(x, run, node), 0, 0
+    run.meta[EXPANSION] += 1
+    ranking, floor = begin_floor(x, table, run, options, node, n), -math.inf
+    while ranking or n_done < n:
+        if ranking:
+            i = next_to_rank(x, table, run, options, node, n)
+            if i < 0:
+                ranking, floor = False, run.best_scores[options.width - 1]
+                continue
+        else:
+            i = n_done
+            n_done += 1
+            if floor > -math.inf and is_below(table, run, node, i, floor):
+                continue
+        chosen = int(run.groups[i]), floor, ranking
+        status = expand_group(x, y, table, run, options, node, chosen)
         if status != DONE:
             return status
     return run.meta[FAULT]
 
 
 def expand_group(x, y, table, run, options, node, chosen):
-    """Enqueue the steps of a group with scores that are not below a floor; the status."""
+    """Enqueue the steps of a group with scores that are not below a floor; the status.
+
+    While groups are ranked, only the best scores of steps are kept.
+    """
     ints, reals, agenda, meta, sums = run.ints, run.reals, run.agenda, run.meta, run.sums
     state, g, was_good = run.states[node], reals[node, G], ints[node, GOOD] > 0
     scale, margin, rounds = table.reals[SCALE], table.reals[MARGIN], n_rounds(agenda)
     ranked = options.kind == RANKED
     keyed = options.keyed and not ranked
-    group, floor = chosen
+    group, floor, ranking = chosen
     chosen_round = key(x, state, group, 0) if keyed and KEY_OF_GROUP else ints[node, DEPTH] + 1
     at = checked_round(chosen_round, ints[node, KEY], rounds)
     if ranked and at < rounds:
@@ -125,12 +140,18 @@ def expand_group(x, y, table, run, options, node, chosen):
         was_good = has_good(x, y, state, group, run, n_listed)
     if was_good:  # good steps count even if they do not enter the agenda
         least = -math.inf
+    if ranking:
+        least = least_gain(run.best_scores[options.width - 1], g, scale)
     if not score_group(x, state, group, table, run, least, n_listed):
         return DONE
-    one_list = not ranked and (KEY_OF_GROUP or not keyed)
-    if one_list and threshold == -math.inf and not was_good and meta[ORACLE] != ONLY_GOOD:
-        floor = g + scale * find_floor_of_labels(x, run, node, group, n_listed)
-        least = max(least, least_gain(floor, g, scale))
+    unknown = least == -math.inf and not (was_good or ranked or (keyed and not KEY_OF_GROUP))
+    if unknown and not ranking and meta[ORACLE] != ONLY_GOOD:  # the first node of a round
+        fill(run.best_scores, -math.inf)
+        keep_best_scores(x, y, table, run, options, node, (group, n_listed))
+        least = least_gain(run.best_scores[options.width - 1], g, scale)
+    if ranking:
+        keep_best_scores(x, y, table, run, options, node, (group, n_listed))
+        return DONE
     for c in range(n_listed if n_listed >= 0 else checked_labels(x, run)):
         label = listed_label(x, state, group, c, run, n_listed)
         if sums[label] < least:  # most labels end here
@@ -153,7 +174,8 @@ def expand_group(x, y, table, run, options, node, chosen):
             return BAD_KEY
         if offer(x, y, run, options, node, (group, label, at), (good, new_g, score)) != DONE:
             return MORE_NODES
-        note_step(run, group, label, sums[label])
+        if WHOLE:
+            note_step(run, group, label, sums[label])
         threshold = entry_threshold(agenda, reals, options.width, at)
     return DONE
 
@@ -171,76 +193,75 @@ def common_list(x, run, options, node, n):
     return at if 0 <= at < n_rounds(run.agenda) else -1
 
 
-def find_floor(x, y, table, run, options, node, n):
-    """Return a score that as many steps of a node reach as its list has places.
+def begin_floor(x, table, run, options, node, n):
+    """Begin to look for a score that as many steps of a node reach as its list has places.
 
-    So steps below it need not be enqueued. The n groups are scored by their upper bounds, the
-    highest first, which shows of most of them that they are below; -inf: nothing is known.
+    Steps below this floor need not be enqueued. Groups are scored in the order of their upper
+    bounds, which shows of most of them that they are below. Returns whether that may help.
     """
-    state, g, scale = run.states[node], run.reals[node, G], table.reals[SCALE]
-    width, bounds, best, held = options.width, run.group_bounds, run.best_scores, 0
+    if not FACTORED or not CAPPED or run.caps.shape[0] == 1:
+        return False
     at = common_list(x, run, options, node, n)
-    if at < 0 or run.agenda[at, HELD] == width or run.meta[ORACLE] == ONLY_GOOD:
-        return -math.inf
-    for i in range(n):
-        bounds[i] = bound_group(x, state, run.groups[i], table, run, -1)
-    least = -math.inf
-    while True:
-        i = 0
-        for j in range(1, n):
-            i = j if bounds[j] > bounds[i] else i
-        if n == 0 or bounds[i] == -math.inf or bounds[i] < least:
-            break
-        group, n_listed = run.groups[i], checked_choices(x, state, run.groups[i], run)
-        if NARROWED and n_listed >= 0:
-            bound = bound_group(x, state, group, table, run, n_listed)
-            if bound < bounds[i]:  # then another group may be the next
-                bounds[i] = bound
-                continue
-        bounds[i] = -math.inf
-        if not score_factors(x, state, group, table, run, least, n_listed):
-            continue
-        for c in range(n_listed if n_listed >= 0 else checked_labels(x, run)):
-            label = listed_label(x, state, group, c, run, n_listed)
-            if run.sums[label] < least or not allowed(x, state, group, label):
-                continue
-            score = g + scale * run.sums[label]
-            if run.ints[node, GOOD] > 0 and is_good(x, y, state, group, label):
-                score -= table.reals[MARGIN]
-            held = keep_score(best, held, score)
-            if held == width:
-                least = least_gain(best[width - 1], g, scale)
-    return best[width - 1] if held == width else -math.inf
+    if at < 0 or run.agenda[at, HELD] == options.width or run.meta[ORACLE] == ONLY_GOOD:
+        return False
+    fill(run.best_scores, -math.inf)
+    bound_groups(x, run.states[node], table, run, 0, n)
+    return True
 
 
-def find_floor_of_labels(x, run, node, group, n_listed):
-    """Return a sum that as many allowed labels of a group reach as its list has places, or -inf.
+def next_to_rank(x, table, run, options, node, n):
+    """Return the group with the highest upper bound, whose bound becomes infinite.
 
-    So labels below it need not be enqueued.
+    -1: all others are below the floor.
     """
-    sums, best, state, held = run.sums, run.best_scores, run.states[node], 0
-    width = best.shape[0]
+    if not FACTORED or not CAPPED:
+        return -1
+    state, bounds, floor = run.states[node], run.group_bounds, run.best_scores[options.width - 1]
+    least = least_gain(floor, run.reals[node, G], table.reals[SCALE])
+    while True:
+        i, most = -1, -math.inf
+        for j in range(n):
+            if most < bounds[j] < math.inf:
+                i, most = j, bounds[j]
+        if i < 0 or most < least:
+            return -1
+        if NARROWED:
+            bound_groups(x, state, table, run, i, -1)
+            if bounds[i] < most:  # then another group may be the next
+                continue
+        bounds[i] = math.inf
+        return i
+
+
+def keep_best_scores(x, y, table, run, options, node, chosen):
+    """Insert the scores of a group's allowed steps into the best of their node."""
+    state, g, scale = run.states[node], run.reals[node, G], table.reals[SCALE]
+    best, last, sums = run.best_scores, options.width - 1, run.sums
+    group, n_listed = chosen
+    least = least_gain(best[last], g, scale)
     for c in range(n_listed if n_listed >= 0 else checked_labels(x, run)):
         label = listed_label(x, state, group, c, run, n_listed)
-        if held == width and not sums[label] > best[width - 1]:
+        if sums[label] < least or not allowed(x, state, group, label):
             continue
-        if allowed(x, state, group, label):
-            held = keep_score(best, held, sums[label])
-    return best[width - 1] if held == width else -math.inf
+        score = g + scale * sums[label]
+        if run.ints[node, GOOD] > 0 and is_good(x, y, state, group, label):
+            score -= table.reals[MARGIN]
+        if score > best[last]:
+            j = last
+            while j > 0 and score > best[j - 1]:
+                best[j] = best[j - 1]
+                j -= 1
+            best[j] = score
+            least = least_gain(best[last], g, scale)
 
 
-def keep_score(best, held, score):
-    """Keep a score if it is among the best; return how many are held."""
-    if held == best.shape[0]:
-        if not score > best[held - 1]:
-            return held
-        held -= 1
-    j = held
-    while j > 0 and score > best[j - 1]:
-        best[j] = best[j - 1]
-        j -= 1
-    best[j] = score
-    return held + 1
+def is_below(table, run, node, i, floor):
+    """Return whether ``next_to_rank`` has shown that all steps of a group are below the floor.
+
+    Good steps count even then.
+    """
+    least = least_gain(floor, run.reals[node, G], table.reals[SCALE])
+    return run.ints[node, GOOD] == 0 and run.group_bounds[i] < least
 
 
 def offer(x, y, run, options, node, step, scores):
@@ -282,7 +303,7 @@ def begin_notes(run, options, node):
     """
     ints, reals, noted, meta = run.ints, run.reals, run.noted, run.meta
     meta[NOTES] = -1
-    if not WHOLE or options.kind == RANKED or options.width == 1:
+    if options.kind == RANKED or options.width == 1:
         return -1
     own, opened = meta[ROUND_AT] - 1, run.agenda[n_rounds(run.agenda) + OPEN_ROUND]
     noted[own, NOTED] = -1

@@ -11,6 +11,7 @@ from laso.engine.kernels.placeholders import KEPT, NARROWED, factors, fingerprin
 from laso.engine.kernels.promises import (
     checked_block,
     checked_choice,
+    checked_choices,
     checked_features,
     checked_labels,
     features_in,
@@ -230,13 +231,20 @@ def bound_of_listed(x, state, group, run, n):
     return most
 
 
-def bound_group(x, state, group, table, run, n_listed):
-    """Return an upper bound on the sum of a group's factors for the labels that are listed."""
-    begin_group(x, state, group, table, run)
-    most, _ = upper_bound(x, state, group, table, run)
-    if NARROWED and n_listed >= 0:
-        most = min(most, bound_of_listed(x, state, group, run, n_listed))
-    return most
+def bound_groups(x, state, table, run, first, end):
+    """Write upper bounds on the sums of the factors of groups, from ``first`` to ``end``.
+
+    An end of -1: only of the first, for the labels that are listed.
+    """
+    for i in range(first, end if end >= 0 else first + 1):
+        group = int(run.groups[i])
+        begin_group(x, state, group, table, run)
+        most, _ = upper_bound(x, state, group, table, run)
+        if NARROWED and end < 0:
+            n_listed = checked_choices(x, state, group, run)
+            if n_listed >= 0:
+                most = min(most, bound_of_listed(x, state, group, run, n_listed))
+        run.group_bounds[i] = most
 
 
 def score_factors(x, state, group, table, run, least, n_listed):

@@ -8,6 +8,7 @@ import math
 
 from laso.engine.hashing import flat, prefetch
 from laso.engine.kernels.placeholders import (
+    CAPPED,
     FACTORED,
     GROUPED,
     NARROWED,
@@ -214,7 +215,7 @@ def bound_block(x, table, run, number):
     versions, version = run.block_versions, run.meta[VERSION]
     if versions[number] == version or versions[number] == -version:
         return
-    if run.caps.shape[0] == 1 or sub_block(x, number, 0) >= 0:
+    if not CAPPED or run.caps.shape[0] == 1 or sub_block(x, number, 0) >= 0:
         sum_block(x, table, run, number)
         return
     n = shorten_keys(run.out.keys, checked_block_features(x, number, run), table.ints[BITS])
@@ -223,6 +224,8 @@ def bound_block(x, table, run, number):
 
 def is_summed(run, row):
     """Return whether the sums of a row of run.block_sums are known."""
+    if not CAPPED:
+        return True
     return row >= run.block_versions.shape[0] or run.block_versions[row] == run.meta[VERSION]
 
 

@@ -11,7 +11,7 @@ import math
 
 from laso.engine.hashing import prefetch
 from laso.engine.kernels.factors import factor_group, factor_label
-from laso.engine.kernels.placeholders import FACTORED, SEGMENTS, WEIGHTED
+from laso.engine.kernels.placeholders import CAPPED, WEIGHTED
 from laso.engine.kernels.promises import checked_block
 from laso.engine.kernels.scoring import raise_cap
 from laso.engine.kernels.steps import begin_features, next_features
@@ -257,7 +257,7 @@ def add_features(table, run, n, label, mass):
             add_entry_to_row(table, run.rows[f], label)
         value = run.out.values[f] if WEIGHTED else 1.0
         add_entry(mark, run, run.rows[f], label, mass * value)
-        if SEGMENTS or FACTORED:
+        if CAPPED:
             run.delta[mark[run.rows[f]], DELTA_KEY] = keys[f]
 
 
@@ -426,7 +426,7 @@ def apply_update(table, run, options, rate, errors):
             add_delta(table, run, min(options.c * rate, hinge / square), dot, square)
     else:
         add_delta(table, run, rate, dot, square)
-    if (SEGMENTS or FACTORED) and run.caps.shape[0] > 1:
+    if CAPPED and run.caps.shape[0] > 1:
         keep_caps(table, run)
     table.ints[GENERATION] = k + 1
     run.meta[VERSION] += 1

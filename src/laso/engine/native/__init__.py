@@ -4,7 +4,9 @@
     checks.py     mistakes in a user's problem that can be seen before it is compiled
     dispatch.py   Kernels: the entry points for one problem, loaded or compiled when first called
     jit.py        compilation by Numba into object code
+    common.py     kernels that all problems of a process share
     packed.py     large tuples of arrays as one pointer
+    parts.py      code of single functions, linked once
     explain.py    compilation errors in terms of the user's methods
     load.py       object code into memory, by llvmlite
     calls.py      the calling convention
@@ -13,9 +15,9 @@
     shipped.py    machine code that comes with the package
     bounds.py     which method of a problem leaves the bounds of an array
 
-Only ``jit``, ``packed`` and ``explain`` import Numba, and only compilation imports them. A process
-that finds its code in the package or in the cache loads it by llvmlite. ``LASO_NATIVE=0`` turns
-this shortcut off: then Numba runs the engine, with Numba's own cache.
+Only ``jit``, ``packed``, ``parts`` and ``explain`` import Numba, and only compilation imports them.
+A process that finds its code in the package or in the cache loads it by llvmlite. ``LASO_NATIVE=0``
+turns this shortcut off: then Numba runs the engine, with Numba's own cache.
 """
 
 from laso.engine.native.cache import cache_root

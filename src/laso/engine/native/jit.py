@@ -18,17 +18,16 @@ import numba
 import numpy as np
 from llvmlite import binding
 from numba import types as of
-from numba._dynfunc import make_function
 from numba.core import compiler, compiler_machinery, event
-from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import NumbaError, UnsupportedBytecodeError
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
 from laso.engine import hashing, layout
-from laso.engine.native import calls, packed
+from laso.engine.native import calls, packed, parts
 from laso.engine.native.checks import CompileError, place_of
+from laso.engine.native.common import Common
 from laso.engine.native.load import Unsupported
 from laso.engine.native.sources import Variant
 from laso.engine.problem import (
@@ -36,6 +35,7 @@ from laso.engine.problem import (
     CompiledProblem,
     has_fingerprints,
     has_segments,
+    is_capped,
     is_factored,
     is_foreign,
     is_grouped,
@@ -89,6 +89,24 @@ class ForKernels(compiler.CompilerBase):  # type: ignore[misc]
         return [manager]
 
 
+def constants_of(problem: type[CompiledProblem], variant: Variant) -> dict[str, bool]:
+    """Returns the constants in kernels by which they leave out what a problem does not need."""
+    weighted, segments = bool(problem.weighted), has_segments(problem)
+    return {
+        "WEIGHTED": weighted,
+        "FULL": variant.full,
+        "FACTORED": is_factored(problem),
+        "GROUPED": is_grouped(problem) and not weighted,
+        "NARROWED": is_narrowed(problem),
+        "KEPT": has_fingerprints(problem),
+        "SHARED": is_shared(problem) and not weighted,
+        "SEGMENTS": segments,
+        "KEY_OF_GROUP": bool(problem.key_of_group),
+        "WHOLE": not problem.partial_states and not segments,
+        "CAPPED": is_capped(problem),
+    }
+
+
 class Engine:
     """The engine for a problem, which Numba compiles function by function as they are called.
 
@@ -120,35 +138,34 @@ class Engine:
         space: dict[str, Any] = {}
         for module in package.MODULES:
             space |= layout.plain(vars(module))
-        space["WEIGHTED"] = bool(problem.weighted)
-        space["FULL"] = variant.full
-        space["FACTORED"] = is_factored(problem)
-        space["GROUPED"] = is_grouped(problem) and not problem.weighted
-        space["NARROWED"] = is_narrowed(problem)
-        space["KEPT"] = has_fingerprints(problem)
-        space["SHARED"] = is_shared(problem) and not problem.weighted
-        space["SEGMENTS"] = has_segments(problem)
-        space["KEY_OF_GROUP"] = bool(problem.key_of_group)
-        space["WHOLE"] = not problem.partial_states
+        constants = constants_of(problem, variant)
+        space |= constants
         made: dict[Any, Any] = {}
         for name in NAMES:
             space[name] = _jitted(getattr(problem, name), options, made, fingerprint)
+        functions = {
+            name: value
+            for name, value in space.items()
+            if inspect.isfunction(value) and value.__module__ in owners and name not in NAMES
+        }
+        common = Common(functions, {**space}, constants=constants, own=NAMES)
+
+        def kernel(name: str, function: Any) -> Any:
+            inner: dict[str, Any] = {"forceinline": name in package.INLINED, **INNER}
+            return _general(numba.njit(function, pipeline_class=ForKernels, **inner, **options))
+
         with _cache_in(folder):
-            for name, function in list(space.items()):
-                if name in NAMES:
-                    continue
-                if inspect.isfunction(function) and function.__module__ in owners:
-                    own = types.FunctionType(function.__code__, space, name)
-                    # All code that Numba loads shares one table of symbols.
-                    own.__qualname__ = f"{name}_{fingerprint}"
-                    if name not in variant.entry_points:
-                        inner: dict[str, Any] = {"forceinline": name in package.INLINED, **INNER}
-                        inner["pipeline_class"] = ForKernels
-                        space[name] = _general(numba.njit(own, **inner, **options))
-                    elif folder:
-                        space[name] = numba.njit(own, cache=True, **options)
-                    else:
-                        space[name] = numba.njit(own, inline="always", **options)
+            for name, function in functions.items():
+                own = types.FunctionType(function.__code__, space, name)
+                # All code that Numba loads shares one table of symbols.
+                own.__qualname__ = f"{name}_{fingerprint}"
+                if name in variant.entry_points:
+                    how: dict[str, Any] = {"cache": True} if folder else {"inline": "always"}
+                    space[name] = numba.njit(own, **how, **options)
+                elif folder or not common.is_common(name):
+                    space[name] = kernel(name, own)
+                else:
+                    space[name] = common.made(name, (package, variant.checked), kernel)
         self.problem = problem
         self._checked = False
         self.entries = {name: space[name] for name in variant.entry_points}
@@ -378,33 +395,33 @@ def object_code(
 
     ``check`` is called first, and what it compiles can become part of the entry point.
     """
-    symbol, library = _linked(entry, arguments, check)
-    return symbol, _emitted(library._final_module, library._codegen, library._codegen._tm)
+    symbol, module = _linked(entry, arguments, check)
+    return symbol, _emitted(module, cpu_target.target_context.codegen()._tm)
 
 
 def object_codes(
     entry: Any, arguments: tuple[Any, ...], processors: Sequence[str]
 ) -> tuple[str, list[bytes]]:
     """Compiles an entry point as ``object_code`` does, for several processors of this system."""
-    symbol, library = _linked(entry, arguments, lambda: None)
+    symbol, module = _linked(entry, arguments, lambda: None)
     target = binding.Target.from_triple(binding.get_process_triple())
     options: dict[str, Any] = {"opt": numba.config.OPT}
-    library._codegen._customize_tm_options(options)
+    cpu_target.target_context.codegen()._customize_tm_options(options)
     codes = []
     for name in processors:
         options |= {"cpu": name, "features": ""}
         machine = target.create_target_machine(**options)
-        codes.append(_emitted(library._final_module.clone(), library._codegen, machine))
+        codes.append(_emitted(module.clone(), machine))
     return symbol, codes
 
 
 def _linked(entry: Any, arguments: tuple[Any, ...], check: Callable[[], object]) -> tuple[str, Any]:
-    """Returns the symbol of an entry point and Numba's library of all its code, not optimised."""
+    """Returns the symbol of an entry point and a module of all its code, not optimised."""
     start = _start(entry, tuple(packed.passed(numba.typeof(argument)) for argument in arguments))
     flags = compiler.Flags()
     flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
     flags.error_model = "numpy"
-    with global_compiler_lock, _without_collection(), _only_linked():
+    with global_compiler_lock, _without_collection(), parts.only_parts():
         check()
         made = compiler.compile_extra(
             cpu_target.typing_context,
@@ -416,11 +433,13 @@ def _linked(entry: Any, arguments: tuple[Any, ...], check: Callable[[], object])
             locals={},
         )
         made.library.finalize()
-    return made.fndesc.llvm_func_name, made.library
+        symbol = made.fndesc.llvm_func_name
+        return symbol, parts.linked(made.library, symbol)
 
 
-def _emitted(module: Any, codegen: Any, machine: Any) -> bytes:
+def _emitted(module: Any, machine: Any) -> bytes:
     """Optimises a module for a processor, and returns its object code."""
+    codegen = cpu_target.target_context.codegen()
     before = codegen._tm
     with global_compiler_lock:
         codegen._tm = machine
@@ -445,40 +464,3 @@ def _without_collection() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
-
-
-@contextlib.contextmanager
-def _only_linked() -> Iterator[None]:
-    """Keeps Numba from optimising functions one by one and from making machine code of them.
-
-    All of them become part of one, which is optimised when it is complete. Optimising each part
-    before takes as long again, and the result is slower.
-    """
-
-    def finished(library: Any) -> None:
-        library._finalized = True
-
-    def unchanged(library: Any, module: Any) -> None:
-        module.data_layout = library._codegen._data_layout
-
-    def handle(library: Any, function: Any, environment: Any) -> Any:
-        """Returns the object by which Numba knows a function; it cannot be called."""
-        name = function.qualname
-        return make_function(function.lookup_module(), name, "", 0, environment, (library,))
-
-    context = cpu_target.target_context
-    changed = {
-        "_optimize_functions": unchanged,
-        "_optimize_final_module": lambda _: None,
-        "_finalize_final_module": finished,
-    }
-    before = {name: getattr(JITCodeLibrary, name) for name in changed}
-    for name, function in changed.items():
-        setattr(JITCodeLibrary, name, function)
-    context.get_executable = handle
-    try:
-        yield
-    finally:
-        for name, function in before.items():
-            setattr(JITCodeLibrary, name, function)
-        del context.get_executable

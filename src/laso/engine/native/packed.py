@@ -11,6 +11,7 @@ Importing this module imports Numba.
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 from llvmlite import ir
@@ -30,7 +31,10 @@ class Packed(of.Type):  # type: ignore[misc]
 
     def __init__(self, kind: Any) -> None:
         self.kind = kind
-        super().__init__(name=f"Packed({kind})")
+        # Numba writes the names of all arguments' types into the symbol of a function, and the
+        # symbol into the code of each call.
+        digest = hashlib.sha256(str(kind).encode()).hexdigest()[:16]
+        super().__init__(name=f"Packed({kind.instance_class.__name__}_{digest})")
 
 
 @register_model(Packed)

@@ -51,7 +51,7 @@ class Variant(NamedTuple):
 
 PLAIN = Variant(full=False, exact=False, checked=False)
 
-COMPILING = ("jit.py", "packed.py")  # not imported here, since they import Numba
+COMPILING = ("jit.py", "common.py", "packed.py", "parts.py")  # only compilation imports them
 SUPPORT = (
     hashing,
     layout,
@@ -62,7 +62,8 @@ SUPPORT = (
 
 def flags(problem: type[CompiledProblem]) -> tuple[bool, ...]:
     """Returns the attributes of a problem that compiled code depends on."""
-    return bool(problem.weighted), bool(problem.key_of_group), bool(problem.segments)
+    names = ("weighted", "key_of_group", "segments", "partial_states")
+    return tuple(bool(getattr(problem, name)) for name in names)
 
 
 def fingerprint(problem: type[CompiledProblem], variant: Variant = PLAIN) -> str:
