@@ -146,9 +146,7 @@ def expand_group(x, y, table, run, options, node, chosen):
         return DONE
     unknown = least == -math.inf and not (was_good or ranked or (keyed and not KEY_OF_GROUP))
     if unknown and not ranking and meta[ORACLE] != ONLY_GOOD:  # the first node of a round
-        fill(run.best_scores, -math.inf)
-        keep_best_scores(x, y, table, run, options, node, (group, n_listed))
-        least = least_gain(run.best_scores[options.width - 1], g, scale)
+        least = least_gain(g + scale * lowest_of_best(x, run, node, group, n_listed), g, scale)
     if ranking:
         keep_best_scores(x, y, table, run, options, node, (group, n_listed))
         return DONE
@@ -247,12 +245,28 @@ def keep_best_scores(x, y, table, run, options, node, chosen):
         if run.ints[node, GOOD] > 0 and is_good(x, y, state, group, label):
             score -= table.reals[MARGIN]
         if score > best[last]:
-            j = last
-            while j > 0 and score > best[j - 1]:
-                best[j] = best[j - 1]
-                j -= 1
-            best[j] = score
+            insert_score(best, score)
             least = least_gain(best[last], g, scale)
+
+
+def lowest_of_best(x, run, node, group, n_listed):
+    """Return a sum that as many allowed labels of a group reach as a list has places, or -inf."""
+    best, state, last = run.best_scores, run.states[node], run.best_scores.shape[0] - 1
+    fill(best, -math.inf)
+    for c in range(n_listed if n_listed >= 0 else checked_labels(x, run)):
+        label = listed_label(x, state, group, c, run, n_listed)
+        if run.sums[label] > best[last] and allowed(x, state, group, label):
+            insert_score(best, run.sums[label])
+    return best[last]
+
+
+def insert_score(best, score):
+    """Insert a score into the best ones, of which it replaces the last."""
+    j = best.shape[0] - 1
+    while j > 0 and score > best[j - 1]:
+        best[j] = best[j - 1]
+        j -= 1
+    best[j] = score
 
 
 def is_below(table, run, node, i, floor):
