@@ -366,20 +366,24 @@ class Laso:
 
     name = "laso"
     packages: Sequence[str] = ("laso", "numba", "numpy")
-    configs: Mapping[str, Settings] = {
-        f"{name}, seed {seed}": {**settings, "seed": seed}
-        for name, settings in CHOSEN.items()
-        for seed in range(3)
-    } | {
-        f"{FROZEN}, seed {seed}": {"of": f"{OF}, seed {seed}", "changed": CHANGED}
-        for seed in range(3)
-    } | {
-        f"{AVERAGED}, seed {seed}": {
-            **CHOSEN["beam 8, suffixes"],
-            "seeds": [MODELS * seed + i for i in range(MODELS)],
+    configs: Mapping[str, Settings] = (
+        {
+            f"{name}, seed {seed}": {**settings, "seed": seed}
+            for name, settings in CHOSEN.items()
+            for seed in range(3)
         }
-        for seed in range(3)
-    }
+        | {
+            f"{FROZEN}, seed {seed}": {"of": f"{OF}, seed {seed}", "changed": CHANGED}
+            for seed in range(3)
+        }
+        | {
+            f"{AVERAGED}, seed {seed}": {
+                **CHOSEN["beam 8, suffixes"],
+                "seeds": [MODELS * seed + i for i in range(MODELS)],
+            }
+            for seed in range(3)
+        }
+    )
 
     def missing(self) -> str:
         """Return why it cannot be measured here."""

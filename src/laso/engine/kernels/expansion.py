@@ -147,7 +147,7 @@ def expand_group(x, y, table, run, options, node, chosen):
     unknown = least == -math.inf and not (was_good or ranked or (keyed and not KEY_OF_GROUP))
     if unknown and not ranking and meta[ORACLE] != ONLY_GOOD:  # the first node of a round
         least = least_gain(g + scale * lowest_of_best(x, run, node, group, n_listed), g, scale)
-    if ranking:
+    if FACTORED and ranking:
         keep_best_scores(x, y, table, run, options, node, (group, n_listed))
         return DONE
     for c in range(n_listed if n_listed >= 0 else checked_labels(x, run)):
