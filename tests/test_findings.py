@@ -5,9 +5,7 @@ JSON files. When results change, this file tells which sentences have to change 
 """
 
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,6 +14,8 @@ from laso.experiments import additions, ewt, margins, parsing, table1, table2, t
 from laso.experiments.joint import BEAMS, SCORES
 from laso.experiments.measure import load
 from laso.experiments.report import FEWEST, NOT_SHOWN, SHOWN, Contrast, judge, sample
+from tests import tree_findings  # noqa: F401 (its checks are registered)
+from tests.findings import CHECKS, holds
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "docs" / "explanation" / name for name in ("joint.md", "table1.md", "trees.md")]
@@ -27,7 +27,6 @@ FAMILIES = ("LaSOp", "LaSOa")
 TIME = {"train_s", "test_s", "cpu_s"}
 SCORED = {"f", "precision", "recall", *SCORES, "all_acc", "upos_acc", "xpos_acc", "feats_acc"}
 SCORED |= {*parsing.MEASURES}
-CHECKS: dict[str, Callable[[Any], bool]] = {}
 
 
 class Results:
@@ -69,16 +68,6 @@ class Results:
             ].values()
             if tuple(entry["resources"]) == resources and entry["features"] == features
         }
-
-
-def holds(name):
-    """Make a function the check of the statement of this name."""
-
-    def kept(function):
-        CHECKS[name] = function
-        return function
-
-    return kept
 
 
 def seeds(rows):
@@ -174,54 +163,6 @@ def table3_diagonal(results):
         and 3 < lost(cells, 1, 50) < 4
         and all(0.7 < lost(cells, b, 1) < 1.3 for b in wide)
     )
-
-
-@holds("parsing-diagonal")
-def parsing_diagonal(results):
-    rows = [row for row in results.all("parsing") if row["row"] in parsing.GRID]
-    las = {beams: one.mean for beams, one in table3.grid(rows, "las").items()}
-    best = {b: max(parsing.DECODED, key=lambda c: las[b, c]) for b in parsing.TRAINED}
-    greedy = [las[1, c] for c in parsing.DECODED]
-    return all(b == c for b, c in best.items()) and greedy == sorted(greedy, reverse=True)
-
-
-def matched_las(results):
-    """LAS of each row of the parsers, decoded with the beam that it learned with."""
-    matched = [r for r in results.all("parsing") if r["train_beam"] == r["decode_beam"]]
-    return {name: sample(matched, name, "las") for name in parsing.ROWS}
-
-
-@holds("parsing-strategies")
-def laso_is_above_early_update(results):
-    las = matched_las(results)
-    gains = {
-        b: las[f"LaSO at beam {b}"].mean - las[f"early update at beam {b}"].mean
-        for b in parsing.BEAMS
-    }
-    same = [
-        abs(las[f"LaSO at beam {b}"].mean - las[f"delayed LaSO at beam {b}"].mean) < 0.2
-        for b in parsing.BEAMS[1:]
-    ]
-    return min(gains.values()) > 0 and max(gains, key=lambda b: gains[b]) == 4 and all(same)
-
-
-@holds("parsing-standard")
-def standard_updates_do_not_learn(results):
-    las = matched_las(results)
-    return all(
-        las[f"standard at beam {b}"].mean < 0.5 * las[f"early update at beam {b}"].mean
-        for b in parsing.BEAMS
-    )
-
-
-@holds("parsing-updates")
-def updates_differ_greedily_only(results):
-    las = matched_las(results)
-    names = ("LaSO", *parsing.UPDATES)
-    wide = [las[f"{name} at beam 8"] for name in names]
-    spread = max(one.spread for one in wide)
-    greedy = las["passive-aggressive at beam 1"].mean - las["LaSO at beam 1"].mean
-    return greedy > 0.5 and max(o.mean for o in wide) - min(o.mean for o in wide) < 2 * spread
 
 
 @holds("joint-parsing")

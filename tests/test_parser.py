@@ -136,9 +136,9 @@ def test_the_report_has_the_beams_of_training_and_of_decoding(tmp_path):
     same = {"row": "LaSO at beam 4", "features": "default", "resources": [], "corpus": "some"}
     more = {"epochs": 3, "cpu_s": 1.0, "peak_mb": 1.0, "seed": 0, "machine": {}, "jobs": 1}
     more["versions"] = {"laso": "1"}
-    text, picture = parsing.write([{**same, **more, **part} for part in parts], {}, tmp_path)
+    text, *pictures = parsing.write([{**same, **more, **part} for part in parts], {}, tmp_path)
     assert "Table 3 for trees" in text.read_text(encoding="utf-8")
-    assert picture.suffix == ".svg"
+    assert [path.name for path in pictures] == ["parsing-heat.svg", "parsing-beams.svg"]
 
 
 def test_the_corpus_of_the_experiment_has_trees(file):

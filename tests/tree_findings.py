@@ -1,0 +1,55 @@
+"""Checks of what docs/explanation/trees.md says of the strategies, updates and beams."""
+
+from __future__ import annotations
+
+from laso.experiments import parsing, table3
+from laso.experiments.report import sample
+from tests.findings import holds
+
+
+@holds("parsing-diagonal")
+def parsing_diagonal(results):
+    rows = [row for row in results.all("parsing") if row["row"] in parsing.GRID]
+    las = {beams: one.mean for beams, one in table3.grid(rows, "las").items()}
+    best = {b: max(parsing.DECODED, key=lambda c: las[b, c]) for b in parsing.TRAINED}
+    greedy = [las[1, c] for c in parsing.DECODED]
+    return all(b == c for b, c in best.items()) and greedy == sorted(greedy, reverse=True)
+
+
+def matched_las(results):
+    """LAS of each row of the parsers, decoded with the beam that it learned with."""
+    matched = [r for r in results.all("parsing") if r["train_beam"] == r["decode_beam"]]
+    return {name: sample(matched, name, "las") for name in parsing.ROWS}
+
+
+@holds("parsing-strategies")
+def laso_is_above_early_update(results):
+    las = matched_las(results)
+    gains = {
+        b: las[f"LaSO at beam {b}"].mean - las[f"early update at beam {b}"].mean
+        for b in parsing.BEAMS
+    }
+    same = [
+        abs(las[f"LaSO at beam {b}"].mean - las[f"delayed LaSO at beam {b}"].mean) < 0.2
+        for b in parsing.BEAMS[1:]
+    ]
+    return min(gains.values()) > 0 and max(gains, key=lambda b: gains[b]) == 4 and all(same)
+
+
+@holds("parsing-standard")
+def standard_updates_do_not_learn(results):
+    las = matched_las(results)
+    return all(
+        las[f"standard at beam {b}"].mean < 0.5 * las[f"early update at beam {b}"].mean
+        for b in parsing.BEAMS
+    )
+
+
+@holds("parsing-updates")
+def updates_differ_greedily_only(results):
+    las = matched_las(results)
+    names = ("LaSO", *parsing.UPDATES)
+    wide = [las[f"{name} at beam 8"] for name in names]
+    spread = max(one.spread for one in wide)
+    greedy = las["passive-aggressive at beam 1"].mean - las["LaSO at beam 1"].mean
+    return greedy > 0.5 and max(o.mean for o in wide) - min(o.mean for o in wide) < 2 * spread
