@@ -53,3 +53,21 @@ def updates_differ_greedily_only(results):
     spread = max(one.spread for one in wide)
     greedy = las["passive-aggressive at beam 1"].mean - las["LaSO at beam 1"].mean
     return greedy > 0.5 and max(o.mean for o in wide) - min(o.mean for o in wide) < 2 * spread
+
+
+@holds("parsers-predicted")
+def suffixes_and_averages_gain_with_predicted_tags(results):
+    rows = [row for row in results.all("parsing", "benchmarks") if row["tags"] == "predicted"]
+
+    def las(system, config):
+        found = [
+            row["las"]
+            for row in rows
+            if (row["system"], row["config"].partition(", seed")[0]) == (system, config)
+        ]
+        return sum(found) / len(found)
+
+    plain, suffixes = las("laso", "beam 8"), las("laso", "beam 8, suffixes")
+    averaged = las("laso", "beam 8, suffixes, average of 3")
+    spacy, udpipe = las("spacy", "cnn, 12 epochs"), las("udpipe", "10 iterations")
+    return plain < suffixes < averaged and 0.9 < averaged - spacy < 1.1 and plain - udpipe > 2
