@@ -126,7 +126,9 @@ def warm(bench: Bench, system: System, settings: Settings, path: Path) -> None:
         bench.say("filling the cache of compiled code")
         model = bench.work / "start.bin"
         train = corpus.warmup_file(path, bench.work)
-        bench.job(system, "start", first=True, settings=settings, train=train, model=model)
+        given = {"settings": settings, "model": model}
+        bench.job(system, "start", first=True, train=train, **given)
+        bench.job(system, "decode", test=path, chunks=False, **given)  # a large input needs more
 
 
 def exponents(rows: list[Row]) -> list[Row]:
