@@ -353,9 +353,9 @@ CHOSEN: Mapping[str, Settings] = {
     "beam 8, suffixes, clusters": {"queue": 8, "epochs": 10, "suffixes": True, "clusters": True},
 }
 """Parameters of ``Parser``, and two of our own: templates of clusters and of suffixes."""
-AVERAGED, MODELS = "beam 8, suffixes, average of 3", 3
-"""A configuration whose model has the mean of the weights of several models that differ in their
-seeds, and the number of these."""
+AVERAGED = ("beam 8, clusters", "beam 8, suffixes", "beam 8, suffixes, clusters")
+MODELS = 3
+"""Configurations of which several models, with different seeds, are averaged; how many."""
 FROZEN, OF, CHANGED = "beam 8, frozen", "beam 8", 0.05
 """A configuration that freezes the model of another; the fraction of trees of development data that
 may change."""
@@ -377,10 +377,11 @@ class Laso:
             for seed in range(3)
         }
         | {
-            f"{AVERAGED}, seed {seed}": {
-                **CHOSEN["beam 8, suffixes"],
+            f"{name}, average of {MODELS}, seed {seed}": {
+                **CHOSEN[name],
                 "seeds": [MODELS * seed + i for i in range(MODELS)],
             }
+            for name in AVERAGED
             for seed in range(3)
         }
     )
