@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -125,17 +126,26 @@ def tight(table: WeightTable, run: Run, width: int) -> tuple[WeightTable, Run]:
 class Watched:
     """A weight vector of the reference engine that notes the score of each node it values."""
 
-    def __init__(self, w: WeightVector):
+    def __init__(self, w: WeightVector, noise: int = 0):
         self.w = w
         self.scores: list[float] = []
         g = w.g
 
         def noted(node: Node) -> float:
-            value = g(node)
+            value = g(noisy(node, noise) if noise else node)
             self.scores.append(value - (w.margin if node.good else 0.0))
             return value
 
         w.g = noted  # type: ignore[method-assign]
+
+
+def noisy(node: Node, seed: int) -> Any:
+    """A node as far as ``g`` needs it, whose features differ after twelve digits."""
+    features = {
+        name: value * (1.0 + 1e-12 * (mix(hash(name), seed) % 1000 / 1000))
+        for name, value in node.features.items()
+    }
+    return SimpleNamespace(parent=node.parent, features=features)
 
 
 @dataclass(frozen=True)
@@ -182,6 +192,32 @@ class Twins:
 
     def compare(self, *, passes: int = 2, hash_bits: int = 0, small: bool = False) -> WeightTable:
         """Learn with both, example by example, then decode with both."""
+        try:
+            return self._compare(passes=passes, hash_bits=hash_bits, small=small)
+        except AssertionError:
+            assume(not (self.tolerance and self._depends_on_rounding(passes, hash_bits)))
+            raise
+
+    def _depends_on_rounding(self, passes: int, hash_bits: int) -> bool:
+        """Whether the reference engine itself learns otherwise if its scores have a little noise.
+
+        Scores that are equal, or that differ in the last digit alone, may then come in another
+        order, and a queue that is full keeps another node.
+        """
+        learned = []
+        for noise in range(4):
+            problem = Reference(self.task.problem, self.task.n_labels, hash_bits=hash_bits)
+            w = Watched(self.rule.start(), noise).w
+            for visit, i in enumerate(np.tile(all_of(self.corpus), passes).tolist()):
+                problem.dropout = (round(self.dropout * at.DROPOUT_SCALE), visit)
+                x, y = input_of(self.corpus, i), output_of(self.corpus, i)
+                self.strategy(problem, x, y, w, self.queue, self.rule).tick()
+            learned.append(w.weights)
+        names = {name for weights in learned for name in weights}
+        first, *others = ([weights.get(n, 0.0) for n in names] for weights in learned)
+        return not all(self._close(other, first) for other in others)
+
+    def _compare(self, *, passes: int, hash_bits: int, small: bool) -> WeightTable:
         problem = Reference(self.task.problem, self.task.n_labels, hash_bits=hash_bits)
         machine = self.machine
         table, run = self.begin(hash_bits=hash_bits, small=small)
