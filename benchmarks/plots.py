@@ -91,7 +91,7 @@ def growth(rows: list[Row], path: Path) -> Path:
     for j, curve in enumerate(curves):
         axes[-1][j].set(xlabel=OVER[curve])
     for axis, ticks in [*((row[0], "yaxis") for row in axes), *((a, "xaxis") for a in axes[-1])]:
-        log_ticks(getattr(axis, ticks), most=5)
+        log_ticks(getattr(axis, ticks), most=5, short=True)
     for axis in axes.flat:
         lines["proportional growth"] = _proportional(axis)
     figure.suptitle("Growth on logarithmic axes: parallel to the dotted line means proportional")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import growth
 from benchmarks import joint as crfsuite
 from laso.experiments import additions, ewt, margins, parsing, table1, table2, table3, updates
 from laso.experiments.joint import BEAMS, SCORES
@@ -18,7 +19,8 @@ from tests import tree_findings  # noqa: F401 (its checks are registered)
 from tests.findings import CHECKS, holds
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "docs" / "explanation" / name for name in ("joint.md", "table1.md", "trees.md")]
+NAMES = ("joint.md", "table1.md", "trees.md", "speed.md")
+PAGES = [ROOT / "docs" / "explanation" / name for name in NAMES]
 MARK = re.compile(r"<!-- holds: ([\w-]+) -->")
 ALL = ("abbreviations", "clusters", "lexicon", "names", "places", "stop-words")
 LISTS = ("abbreviations", "names", "places", "stop-words")
@@ -68,6 +70,18 @@ class Results:
             ].values()
             if tuple(entry["resources"]) == resources and entry["features"] == features
         }
+
+
+@holds("growth")
+def nothing_grows_faster_than_in_proportion(results):
+    rows = growth.exponents(results.all("growth", "benchmarks"))
+    ours = [row for row in rows if row["system"] == "laso"]
+    with_labels = [
+        row[name] for row in ours if row["curve"] == "labels" for name in ("train_s", "decode_s")
+    ]
+    return all(0.35 < exponent < 0.65 for exponent in with_labels) and all(
+        row[name] < 1.0 for row in ours for name in growth.MEASURES
+    )
 
 
 def seeds(rows):

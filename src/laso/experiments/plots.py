@@ -182,10 +182,11 @@ def heat(
     return save_figure(figure, path)
 
 
-def log_ticks(axis: Any, *, fewest: int = 3, most: int = 7) -> None:
+def log_ticks(axis: Any, *, fewest: int = 3, most: int = 7, short: bool = False) -> None:
     """Label a logarithmic axis with plain numbers: 20, 50, 100 rather than powers of ten.
 
-    The numbers are the roundest of which at least ``fewest`` lie within the limits.
+    The numbers are the roundest of which at least ``fewest`` lie within the limits; ``short`` ones
+    are 1k and 10k.
     """
     low, high = axis.get_view_interval()
     ticks: list[float] = []
@@ -198,12 +199,14 @@ def log_ticks(axis: Any, *, fewest: int = 3, most: int = 7) -> None:
         ticks = [tick for tick in MaxNLocator(4).tick_values(low, high) if low <= tick <= high]
     ticks = ticks[:: math.ceil(len(ticks) / most)]
     axis.set_major_locator(FixedLocator(ticks))
-    axis.set_major_formatter(FixedFormatter([plain(tick) for tick in ticks]))
+    axis.set_major_formatter(FixedFormatter([plain(tick, short=short) for tick in ticks]))
     axis.set_minor_locator(NullLocator())
 
 
-def plain(number: float) -> str:
-    """Return a number as plain text: 0.05, 20, 10,000."""
+def plain(number: float, *, short: bool = False) -> str:
+    """Return a number as plain text: 0.05, 20, 10,000; or 10k if it should be ``short``."""
+    if short and number >= 1000:
+        return f"{number / 1000:g}k"
     return f"{number:,.0f}" if number >= 1000 else f"{number:.3g}"
 
 
