@@ -12,6 +12,7 @@ from laso import BadData, Parser, Tagger, load_model
 from laso.estimators.jackknife import Jackknife
 from laso.estimators.serialization import packed_model
 from laso.features.inputs import read_input
+from laso.tasks.parsing.templates import parse_templates, suffix_templates
 from laso.tasks.sequences import label_list
 from tests.commands import Laso
 from tests.test_parser import TEXT, X, Y
@@ -41,6 +42,16 @@ def test_words_are_enough():
     assert model.predict_tags(WORDS) == tags
     with pytest.raises(ValueError, match="predict_tags needs a tagger"):
         Parser(epochs=1).fit(X, Y).predict_tags(X)
+
+
+def test_suffixes_are_templates_where_tags_are_predicted():
+    def templates(model):
+        return {*map(str, model.task_.encoder_.templates)}
+
+    usual = templates(Parser(epochs=1).fit(X, Y))
+    assert templates(fitted()) == usual | {*map(str, parse_templates(suffix_templates()))}
+    own = Parser(tagger=tagger(), features=["w[s0]"], **SETTINGS).fit(X * 3, Y * 3)
+    assert len(templates(own)) == 1
 
 
 def test_tags_of_the_training_data_are_jackknifed():

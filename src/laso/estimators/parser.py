@@ -31,7 +31,8 @@ class Parser(SearchEstimator):
         Whether one path to the gold tree is good, which adds arcs as soon as it can, or all paths
         that lead to it; arc-standard has the static oracle only.
     features : str, sequence of str or Template, default=None
-        Feature templates (see laso.tasks.parsing.templates); None: most of Zhang & Nivre (2011).
+        Feature templates (see laso.tasks.parsing.templates); None: most of Zhang & Nivre (2011),
+        and suffixes of words if a ``tagger`` predicts the tags.
     columns : sequence of str, default=None
         Names of the input columns; None: w, pos, xpos, then numbers. The columns of a CoNLL-U file
         are w, pos and the others under their own names.

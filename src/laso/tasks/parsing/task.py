@@ -32,6 +32,7 @@ from laso.tasks.parsing.templates import (
     RESERVED,
     default_templates,
     parse_templates,
+    suffix_templates,
     uses_tagging,
 )
 from laso.tasks.parsing.trees import (
@@ -282,7 +283,8 @@ class ParsingTask(SequenceTask):
         """Return the feature templates for columns of these names."""
         if self.features is not None:
             return self.features
-        return default_templates(names, getattr(self, "main_", 1))
+        usual = default_templates(names, getattr(self, "main_", 1))
+        return usual if self.tags is None else [*usual, *suffix_templates(names[0])]
 
     def _begin(self, data: Data, labels: tuple[str, ...], state: dict[str, Any]) -> None:
         """Choose the column of tags that most templates look at: the one of most values."""
