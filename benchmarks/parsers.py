@@ -353,7 +353,7 @@ CHOSEN: Mapping[str, Settings] = {
     "beam 8, suffixes, clusters": {"queue": 8, "epochs": 10, "suffixes": True, "clusters": True},
 }
 """Parameters of ``Parser``, and two of our own: templates of clusters and of suffixes."""
-AVERAGED = ("beam 8, clusters", "beam 8, suffixes", "beam 8, suffixes, clusters")
+AVERAGED = ("beam 1", "beam 8, clusters", "beam 8, suffixes", "beam 8, suffixes, clusters")
 MODELS = 3
 """Configurations of which several models, with different seeds, are averaged; how many."""
 FROZEN, OF, CHANGED = "beam 8, frozen", "beam 8", 0.05
