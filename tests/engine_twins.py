@@ -204,10 +204,10 @@ class Twins:
         Scores that are equal, or that differ in the last digit alone, may then come in another
         order, and a queue that is full keeps another node.
         """
-        learned = []
+        learned: list[dict[Any, float]] = []
         for noise in range(4):
             problem = Reference(self.task.problem, self.task.n_labels, hash_bits=hash_bits)
-            w = Watched(self.rule.start(), noise).w
+            w: Any = Watched(self.rule.start(), noise).w
             for visit, i in enumerate(np.tile(all_of(self.corpus), passes).tolist()):
                 problem.dropout = (round(self.dropout * at.DROPOUT_SCALE), visit)
                 x, y = input_of(self.corpus, i), output_of(self.corpus, i)

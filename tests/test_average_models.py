@@ -1,5 +1,7 @@
 """Several models in one: the mean of their weights, feature by feature."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -7,10 +9,12 @@ from typer.testing import CliRunner
 from laso import BadModel, Chunker, Tagger, average_models, load_model
 from laso.cli import app
 from laso.data import load_bundled, write_columns
+from laso.engine.rows import dense_rows, densified, from_triples, is_sparse
+from laso.estimators.tables import mean, with_bias
 from laso.experiments import averages
 from laso.experiments.measure import Row, save
 from laso.experiments.runner import experiment
-from laso.model_file import keys_and_rows
+from laso.model_file import keys_and_rows, make_sparse_table
 
 TRAIN, TEST = load_bundled()
 
@@ -37,6 +41,45 @@ def test_every_weight_is_the_mean(models):
     for key, weights in found.items():
         expected = sum(table.get(key, nothing).astype(float) for table in tables) / 3
         assert np.allclose(weights, expected, rtol=1e-5, atol=1e-6)
+
+
+def sparse_table(rng, n, width):
+    """A table of sparse rows with one random weight in each of n rows."""
+    keys = np.sort(rng.choice(2 * n, n, replace=False))
+    values = {"v": rng.normal(size=n).astype(np.float32)}
+    labels = rng.integers(width, size=n).astype(np.int32)
+    return make_sparse_table(keys, from_triples(np.arange(n), labels, values, n, width), width, 0)
+
+
+def test_sparse_rows_have_the_mean_that_dense_ones_have():
+    rng = np.random.default_rng(0)
+    tables = [sparse_table(rng, 40_000, 3) for _ in range(3)]
+    found, dense = mean(tables), mean([densified(table) for table in tables])
+    assert is_sparse(found)
+    keys, rows = keys_and_rows(found)
+    its_keys, its_rows = keys_and_rows(dense)
+    assert np.array_equal(keys, its_keys)
+    assert np.array_equal(dense_rows(found, rows), dense.v[its_rows])
+    assert len(mean([sparse_table(rng, 0, 3)] * 2).v) == 0
+
+
+def test_sparse_rows_stay_small_while_they_are_averaged_and_biased():
+    rng = np.random.default_rng(0)
+    n, width = 200_000, 250
+    tables = [sparse_table(rng, n, width) for _ in range(2)]
+    for make in (lambda: mean(tables), lambda: with_bias(tables[0], [-1], np.ones(width))):
+        tracemalloc.start()
+        made = make()
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert is_sparse(made)
+        assert peak < 2 * n * width  # half of one dense table
+    assert dense_rows(made, find_rows_of(made, [-1])).tolist() == [[1.0] * width]
+
+
+def find_rows_of(table, wanted):
+    keys, rows = keys_and_rows(table)
+    return rows[np.isin(keys, wanted)]
 
 
 def test_one_model_is_its_own_average(models):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 from typing import Any
 
@@ -11,7 +11,15 @@ import numpy as np
 from laso.data.table import Features, position
 from laso.engine import layout as at
 from laso.engine.layout import Array, Dataset, WeightTable
-from laso.engine.rows import all_weights, dense_rows, from_triples, is_sparse, n_labels, sparse_rows
+from laso.engine.rows import (
+    all_weights,
+    batches_of,
+    dense_rows,
+    from_triples,
+    is_sparse,
+    n_labels,
+    sparse_rows,
+)
 from laso.errors import BadFeature
 from laso.model_file import keys_and_rows, make_sparse_table, make_table
 
@@ -35,14 +43,26 @@ def _relabelled(table: WeightTable, places: Sequence[int], n: int) -> WeightTabl
     return table._replace(**made, ints=ints)
 
 
-def _made(keys: Array, v: Array, like: WeightTable) -> WeightTable:
-    """A table that only scores, with rows like those of another."""
-    bits = int(like.ints[at.BITS])
+def _made(keys: Array, parts: Iterable[Array], like: WeightTable) -> WeightTable:
+    """A table that only scores, with rows like those of another.
+
+    The parts are dense rows, some at a time: all of them at once may take far more memory than
+    sparse rows.
+    """
+    bits, width = int(like.ints[at.BITS]), n_labels(like)
     if not is_sparse(like):
-        return make_table(keys, v, bits=bits)
-    rows, labels = np.nonzero(v)
-    made = from_triples(rows, labels, {"v": v[rows, labels]}, len(keys), v.shape[1])
-    return make_sparse_table(keys, made, v.shape[1], bits)
+        return make_table(keys, np.concatenate([like.v[:0], *parts]), bits=bits)
+    rows, labels, values = [np.zeros(0, int)], [like.entry_labels[:0]], [like.v[:0, 0]]
+    n = 0
+    for part in parts:
+        some, named = np.nonzero(part)
+        rows.append(some + n)
+        labels.append(named.astype(np.int32))
+        values.append(part[some, named])
+        n += len(part)
+    found = {"v": np.concatenate(values)}
+    made = from_triples(np.concatenate(rows), np.concatenate(labels), found, len(keys), width)
+    return make_sparse_table(keys, made, width, bits)
 
 
 def moved(weights: Array, places: Sequence[int], n: int) -> Array:
@@ -74,21 +94,32 @@ def with_bias(table: WeightTable, constants: list[int], amounts: Array) -> Weigh
     keys, rows = keys_and_rows(table)
     wanted = np.array(sorted({key & mask for key in constants}), np.int64)
     missing = np.setdiff1d(wanted, keys)
-    known = dense_rows(table, rows)
-    v = np.concatenate([known, np.zeros((len(missing), known.shape[1]), known.dtype)])
-    keys = np.concatenate([keys, missing])
-    v[np.isin(keys, wanted)] += amounts.astype(v.dtype)
-    return _made(keys, v, table)
+
+    def parts() -> Iterator[Array]:
+        for some in batches_of(len(keys)):
+            v = dense_rows(table, rows[some])
+            v[np.isin(keys[some], wanted)] += amounts.astype(v.dtype)
+            yield v
+        yield np.tile(amounts.astype(table.v.dtype), (len(missing), 1))
+
+    return _made(np.concatenate([keys, missing]), parts(), table)
 
 
 def mean(tables: Sequence[WeightTable]) -> WeightTable:
     """A table that only scores, with the mean of weights; what a table does not have is zero."""
     stored = [keys_and_rows(table) for table in tables]
     keys: Array = reduce(np.union1d, [keys.view(np.uint64) for keys, _ in stored])
-    v = np.zeros((len(keys), n_labels(tables[0])), tables[0].v.dtype)
-    for table, (own, rows) in zip(tables, stored, strict=True):
-        v[np.searchsorted(keys, own.view(np.uint64))] += dense_rows(table, rows) / len(tables)
-    return _made(keys.view(np.int64), v, tables[0])
+    places = [np.searchsorted(keys, own.view(np.uint64)) for own, _ in stored]
+
+    def parts() -> Iterator[Array]:
+        for some in batches_of(len(keys)):
+            v = np.zeros((some.stop - some.start, n_labels(tables[0])), tables[0].v.dtype)
+            for table, place, (_, rows) in zip(tables, places, stored, strict=True):
+                own = slice(*np.searchsorted(place, [some.start, some.stop]))
+                v[place[own] - some.start] += dense_rows(table, rows[own]) / len(tables)
+            yield v
+
+    return _made(keys.view(np.int64), parts(), tables[0])
 
 
 def largest_of(table: WeightTable) -> float:
