@@ -136,7 +136,7 @@ def expand_group(x, y, table, run, options, node, chosen):
     if KEY_OF_GROUP or not keyed:  # else labels may have lists of their own
         least = least_gain(max(threshold, floor), g, scale)
     n_listed = checked_choices(x, state, group, run)
-    if (FACTORED or SHARED) and was_good:
+    if (FACTORED or SHARED) and was_good and not ranking:
         was_good = has_good(x, y, state, group, run, n_listed)
     if was_good:  # good steps count even if they do not enter the agenda
         least = -math.inf
