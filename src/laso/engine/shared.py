@@ -23,7 +23,7 @@ CONTENTS_PER_ITEM, MOST_CONTENTS = 4, (1 << 17) - 1
 BLOCKS_AHEAD, FEATURES_AHEAD = 256, 1024  # that are looked up together
 KEPT_STEPS = 1 << 12
 MOST_CAPS = 1 << 17  # that stay in the processor's cache
-CAPS_PER_RAISED = 8  # caps are chosen anew when one of so many was raised
+CAPS_PER_RAISED = 2  # caps are chosen anew when one of so many was raised
 _caps: dict[int, tuple[ref[Array], Array]] = {}  # that decoding has chosen, by the weights
 CAPPED = slice(int(at.CAPPED_UPDATES), int(at.CAPPED_AT) + 1)
 
