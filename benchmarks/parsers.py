@@ -409,9 +409,15 @@ class Laso:
         if added:
             given["features"] = [*templates.default_templates(COLUMNS, XPOS), *added]
         seeds = given.pop("seeds", None)
-        made = [{**given, "seed": seed} for seed in seeds] if seeds else [given]
-        models = [Parser(**one, threads=1).fit(train, dev=dev) for one in made]
-        (average_models(models) if seeds else models[0]).save(folder / "model")
+        if seeds is None:
+            Parser(**given, threads=1).fit(train, dev=dev).save(folder / "model")
+            return
+        parts = {seed: folder / f"seed{seed}" for seed in seeds}
+        for seed, path in parts.items():  # in files, which hold nothing to go on learning with
+            Parser(**given, seed=seed, threads=1).fit(train, dev=dev).save(path)
+        average_models([Parser.load(path) for path in parts.values()]).save(folder / "model")
+        for path in parts.values():
+            path.unlink()
 
     def load(self, folder: Path, settings: Settings) -> Parse:
         """Return the function that parses sentences."""
