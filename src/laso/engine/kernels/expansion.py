@@ -97,7 +97,8 @@ def expand(x, y, table, run, options, node):
             return repeat_steps(x, y, table, run, options, node, twin)
     n, i, n_done = write_groups(x, run, node), 0, 0
     run.meta[EXPANSION] += 1
-    ranking, floor = begin_floor(x, table, run, options, node, n), -math.inf
+    at, floor = begin_bounds(x, table, run, options, node, n), -math.inf
+    ranking = at >= 0 and run.agenda[at, HELD] < options.width
     while ranking or n_done < n:
         if ranking:
             i = next_to_rank(x, table, run, options, node, n)
@@ -107,7 +108,7 @@ def expand(x, y, table, run, options, node):
         else:
             i = n_done
             n_done += 1
-            if floor > -math.inf and is_below(table, run, node, i, floor):
+            if at >= 0 and is_below(table, run, options, node, i, at, floor):
                 continue
         chosen = int(run.groups[i]), floor, ranking
         status = expand_group(x, y, table, run, options, node, chosen)
@@ -191,20 +192,21 @@ def common_list(x, run, options, node, n):
     return at if 0 <= at < n_rounds(run.agenda) else -1
 
 
-def begin_floor(x, table, run, options, node, n):
-    """Begin to look for a score that as many steps of a node reach as its list has places.
+def begin_bounds(x, table, run, options, node, n):
+    """Find upper bounds on the sums of a node's n groups, which show of most that they are too low.
 
-    Steps below this floor need not be enqueued. Groups are scored in the order of their upper
-    bounds, which shows of most of them that they are below. Returns whether that may help.
+    Returns the round to which all groups lead. If it has places left, groups are first scored in
+    the order of their bounds, until as many steps as it has places set a floor: steps below need
+    not be enqueued. -1: bounds do not help.
     """
     if not FACTORED or not CAPPED or run.caps.shape[0] == 1:
-        return False
+        return -1
     at = common_list(x, run, options, node, n)
-    if at < 0 or run.agenda[at, HELD] == options.width or run.meta[ORACLE] == ONLY_GOOD:
-        return False
+    if at < 0 or run.meta[ORACLE] == ONLY_GOOD:
+        return -1
     fill(run.best_scores, -math.inf)
     bound_groups(x, run.states[node], table, run, 0, n)
-    return True
+    return at
 
 
 def next_to_rank(x, table, run, options, node, n):
@@ -269,12 +271,13 @@ def insert_score(best, score):
     best[j] = score
 
 
-def is_below(table, run, node, i, floor):
-    """Return whether ``next_to_rank`` has shown that all steps of a group are below the floor.
+def is_below(table, run, options, node, i, at, floor):
+    """Return whether all steps of a group are below a floor, or cannot enter round ``at``.
 
     Good steps count even then.
     """
-    least = least_gain(floor, run.reals[node, G], table.reals[SCALE])
+    threshold = max(floor, entry_threshold(run.agenda, run.reals, options.width, at))
+    least = least_gain(threshold, run.reals[node, G], table.reals[SCALE])
     return run.ints[node, GOOD] == 0 and run.group_bounds[i] < least
 
 
