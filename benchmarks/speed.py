@@ -1,7 +1,7 @@
 """Speed where users feel it: rows {key, system, config, value, f} in results/speed.json.
 
-Each function of MEASURES measures one key and returns its rows. Every figure is the median of
-several processes that were started for it, one at a time. Rows of keys that are not measured stay.
+Each function of MEASURES measures one key and returns its rows. A figure is the median or the
+fastest of several runs, one at a time. Rows of keys that are not measured stay.
 """
 
 from __future__ import annotations
@@ -248,5 +248,6 @@ NOTES = """\
 Made by `python -m benchmarks speed`, one measurement after the other, each with the peers of its
 key in the same run. Tokens are those of CoNLL-2000's test data unless a line names another corpus,
 from raw words to labels on one thread; training is from the file to the saved model. F is that of
-the labels; for layers of UD English EWT it is the share of words with all labels right. Keys were
-measured at different hours on a shared machine, so compare within a key."""
+the labels; for layers of UD English EWT it is the share of words with all labels right. From file
+to file, the fastest of five processes counts, all systems in turn. Keys were measured at different
+hours on a shared machine, so compare within a key."""
