@@ -204,11 +204,17 @@ def run(results: Path, keys: Sequence[str], say: Callable[[str], object]) -> Pat
             measured = MEASURES[key](Path(work))
         for one in measured:
             say(f"{key}, {one['config']}: {one['value']:.3f}")
-        rows = [one for one in rows if one["key"] != key] + measured
+        rows = in_order([one for one in rows if one["key"] != key] + measured)
         results.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
     (results / "speed.md").write_text(table(rows), "utf-8")
     return file
+
+
+def in_order(rows: Sequence[Row]) -> list[Row]:
+    """Returns the rows in the order of MEANINGS; those of a key stay as they are."""
+    keys = list(MEANINGS)
+    return sorted(rows, key=lambda one: keys.index(one["key"]) if one["key"] in keys else len(keys))
 
 
 def table(rows: Sequence[Row]) -> str:
