@@ -86,20 +86,37 @@ def test_the_examples_of_the_readme_are_short_and_complete(tmp_path):
         assert run.stdout == output
 
 
+def measured(name):
+    return json.loads((ROOT / f"benchmarks/results/{name}.json").read_text(encoding="utf-8"))
+
+
 def peers():
-    text = (ROOT / "benchmarks/results/peers.json").read_text(encoding="utf-8")
-    return json.loads(text)
+    return measured("peers")
 
 
-def test_the_table_of_the_readme_comes_from_the_measurements():
-    (place,) = figures.PLACE.finditer(text_of(ROOT / "README.md"))
-    assert place[2] == "peers"
-    assert place[0] == place[1] + figures.short_peers(peers()) + place[3], "run tools/figures.py"
+def test_the_tables_of_the_readme_come_from_the_measurements():
+    places = list(figures.PLACE.finditer(text_of(ROOT / "README.md")))
+    assert [place[2] for place in places] == list(figures.SHORTER)
+    for place in places:
+        text = figures.SHORTER[place[2]](measured(place[2]))
+        assert place[0] == place[1] + text + place[3], "run tools/figures.py"
     shown = figures.short_peers(peers()[:-1])
     assert shown.count("\n| ") == 2 + len(figures.SHORT) - 1  # a row that is not there is left out
     for row in peers():
         if row["system"] != "laso":  # no peer is left out
             assert (row["system"], row["config"]) in figures.SHORT
+
+
+def test_every_peer_of_a_line_is_in_the_readme():
+    rows = measured("speed")
+    lines = figures.short_speed(rows).splitlines()[2:]
+    assert len(lines) == len(figures.FAST)
+    for (key, config), line in zip(figures.FAST, lines, strict=True):
+        values = {row["value"] for row in rows if row["key"] == key and row["config"] == config}
+        assert values
+        for peer in {row["system"] for row in rows if row["key"] == key} - {"laso"}:
+            assert peer in figures.PEERS
+        assert f"{max(values):,.0f}" in line
 
 
 def test_what_the_readme_says_of_its_table_holds():

@@ -26,6 +26,15 @@ SHORT = {  # the rows of the short table, and what they are called there
     ("laso", "exact likelihood"): "laso, exact search, likelihood",
 }
 COLUMNS = ("", "F", "training s", "tokens/s", "peak MB", "model MB")
+FAST = {
+    ("columns_tokens_per_s", "Tagger, beam 5"): "from columns in Python, `Tagger` with a beam of 5",
+    ("columns_tokens_per_s", "Tagger, greedy"): "the same, greedy",
+    ("file_tokens_per_s", "Tagger, beam 5, --jobs 1"): "from file to file, beam of 5",
+    ("file_tokens_per_s", "Tagger, greedy, --jobs 1"): "the same, greedy",
+    ("dicts_tokens_per_s", "lists of strings, raw"): "from lists of features, exact search",
+    ("joint_tokens_per_s", "JointTagger, LaSOa_10"): "tags and chunks jointly, beam of 10",
+}
+PEERS = {"python-crfsuite": "python-crfsuite", "crfs": "crfs", "vowpalwabbit": "Vowpal Wabbit"}
 PLACE = re.compile(r"(<!-- figures (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -69,6 +78,23 @@ def short_peers(rows: Sequence[dict[str, Any]]) -> str:
     )
 
 
+def short_speed(rows: Sequence[dict[str, Any]]) -> str:
+    """Tokens per second of laso and its peers as README.md shows them."""
+    lines = [("tokens per second", "laso", *PEERS.values()), ("---", *["---:"] * (1 + len(PEERS)))]
+    for (key, config), name in FAST.items():
+        of_key = [row for row in rows if row["key"] == key]
+        values = [r["value"] for r in of_key if (r["system"], r["config"]) == ("laso", config)]
+        for peer in PEERS:
+            theirs = [row for row in of_key if row["system"] == peer]
+            same = [row for row in theirs if row["config"] == config] or theirs
+            values.append(same[0]["value"] if same else None)
+        lines.append((name, *("" if value is None else f"{value:,.0f}" for value in values)))
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+SHORTER = {"peers": short_peers, "speed": short_speed}  # in README.md
+
+
 def main() -> None:
     """Fill every place in the documents whose report is there."""
     for document in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
@@ -77,9 +103,9 @@ def main() -> None:
         def filled(place: re.Match[str], document: Path = document) -> str:
             for folder in RESULTS:
                 report = folder / f"{place[2]}.md"
-                if report.exists() and (document.name, place[2]) == ("README.md", "peers"):
+                if report.exists() and document.name == "README.md" and place[2] in SHORTER:
                     rows = json.loads(report.with_suffix(".json").read_text(encoding="utf-8"))
-                    return place[1] + short_peers(rows) + place[3]
+                    return place[1] + SHORTER[place[2]](rows) + place[3]
                 if report.exists():
                     return place[1] + figures(report, document) + place[3]
             return place[0]
