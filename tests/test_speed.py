@@ -21,16 +21,16 @@ def test_rows_are_replaced_by_key(tmp_path, monkeypatch):
         "f": 93.1,
     }
     old = speed.row("load_ms", "Tagger", 99.0)
-    (tmp_path / "speed.json").write_text(json.dumps([old, other]))
+    (tmp_path / "speed.json").write_text(json.dumps([other, old]))
     monkeypatch.setattr(
         speed, "MEASURES", {"load_ms": lambda _: [speed.row("load_ms", "Tagger", 12.5)]}
     )
     said: list[str] = []
     file = speed.run(tmp_path, [], said.append)
     rows = json.loads(file.read_text())
-    assert [(one["key"], one["value"]) for one in rows] == [
-        ("file_tokens_per_s", 84000.0),
+    assert [(one["key"], one["value"]) for one in rows] == [  # in the order of speed.MEANINGS
         ("load_ms", 12.5),
+        ("file_tokens_per_s", 84000.0),
     ]
     assert all({"key", "system", "config", "value", "f"} <= {*one} for one in rows)
     assert said == ["load_ms, Tagger: 12.500"]
