@@ -255,5 +255,5 @@ Made by `python -m benchmarks speed`, one measurement after the other, each with
 key in the same run. Tokens are those of CoNLL-2000's test data unless a line names another corpus,
 from raw words to labels on one thread; training is from the file to the saved model. F is that of
 the labels; for layers of UD English EWT it is the share of words with all labels right. From file
-to file, the fastest of five processes counts, all systems in turn. Keys were measured at different
-hours on a shared machine, so compare within a key."""
+to file, the fastest of up to five processes counts, all systems in turn. Keys were measured at
+different hours on a shared machine, so compare within a key."""

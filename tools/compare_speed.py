@@ -22,7 +22,7 @@ WORKER = "--worker"
 
 def main() -> None:
     """Compare two folders, or be the process that labels with the version of one."""
-    if sys.argv[1] == WORKER:
+    if sys.argv[1:2] == [WORKER]:
         work(*sys.argv[2:])
         return
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
