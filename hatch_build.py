@@ -34,6 +34,7 @@ class MachineCode(BuildHookInterface):  # type: ignore[misc]
 
 def make(root: Path, folder: Path) -> None:
     """Runs tools/machine_code.py in a process of its own."""
-    environment = {**os.environ, "PYTHONPATH": str(root / "src")}
+    paths = [str(root / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]  # pip's own is kept
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     command = [sys.executable, str(root / "tools" / "machine_code.py"), str(folder)]
     subprocess.run(command, env=environment, check=True)
