@@ -1,5 +1,6 @@
 # make demo   train, evaluate and tag with the bundled corpus
-# make test   run the tests
+# make test   run the first tier of the tests, in minutes
+# make test-all  run all tests
 # make lint   check style, types and spelling
 # make bench  measure against peers (hours; interrupt it freely, it goes on where it was)
 # make experiments  re-run the paper's experiments (hours; interrupt it freely)
@@ -9,15 +10,24 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+INSTALLED := .venv/installed
 READY := .venv/ready
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+PYTEST := $(BIN)/pytest --numprocesses auto --dist worksteal
 
-.PHONY: demo test lint format readme site clean bench experiments
+.PHONY: demo test test-all test-rest lint format readme site clean bench experiments
 
-demo: $(READY)
+demo: $(INSTALLED)
 	@$(BIN)/laso demo
 
 test: $(READY)
-	@$(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder $(TESTS)
+	@$(PYTEST) -m "not slow" $(TESTS)
+
+test-all: $(READY)
+	@$(PYTEST) $(TESTS)
+
+test-rest: $(READY)
+	@$(PYTEST) -m slow $(TESTS)
 
 lint: $(READY)
 	@$(BIN)/ruff check .
@@ -26,12 +36,12 @@ lint: $(READY)
 	@$(BIN)/codespell
 
 bench: $(READY)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	@$(PIP) install --editable '.[bench]'
 	@$(BIN)/python -m benchmarks all $(BENCH)
 	@$(BIN)/python tools/figures.py
 
 experiments: $(READY)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[lists,plots]'
+	@$(PIP) install --editable '.[lists,plots]'
 	@BIN=$(BIN) sh tools/experiments.sh $(EXPERIMENTS)
 	@$(BIN)/python tools/figures.py
 
@@ -44,14 +54,19 @@ readme: $(READY)
 	@$(BIN)/python tools/picture.py
 
 site: $(READY)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[site]'
+	@$(PIP) install --editable '.[site]'
 	@$(BIN)/mkdocs build --strict
 
-$(READY): pyproject.toml
+$(READY): $(INSTALLED)
+	@echo "installing what tests need (once) ..."
+	@$(PIP) install --editable '.[dev]'
+	@touch $@
+
+$(INSTALLED): pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("laso needs Python 3.11 or newer, found %d.%d; try: make PYTHON=/path/to/python3.11" % v[:2])'
 	@echo "setting up .venv (once) ..."
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(PIP) install --editable .
 	@touch $@
 
 clean:

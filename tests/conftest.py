@@ -9,15 +9,17 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# With several workers, what takes long must not come last, when the others have nothing left to do.
-LONG = (
-    *("test_clusters", "test_documents", "test_engine_equality", "test_engine_lattice"),
-    "test_engine_likelihood",
-)
-SHORT = (
-    *("test_learn", "test_queues", "test_updates", "test_vectors", "test_values", "test_metrics"),
-    *("test_formats", "test_data", "test_findings", "test_plots", "test_house"),
-)
+# The second tier (make test-all): what takes long, and what other tests show in small.
+SLOW = {
+    "test_clusters": "joblib, Dask and Ray, and workers that die",
+    "test_install": "pip in an empty environment",
+    "test_engine_faults": "broken promises of problems at every call",
+    "faults/test_kills": "processes that are killed",
+    "faults/test_threads": "many threads at once",
+    "test_fuzz::test_a_short_campaign_finds_nothing": "fuzzing",
+    "test_engine_machine::test_the_kernels_as_plain_python": "kernels as plain Python",
+    "test_engine_machine::test_no_index_is_out_of_bounds": "checks of array bounds",
+}
 
 os.environ.setdefault("LASO_CACHE", str(ROOT / ".pytest_cache" / "laso-kernels"))
 
@@ -42,12 +44,21 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile what most tests use, if all files run in several processes."""
+    workers = getattr(config.option, "numprocesses", None)
+    everything = config.args_source is config.ArgsSource.TESTPATHS
+    if workers and everything and not hasattr(config, "workerinput"):
+        from tests.precompile import in_parallel
+
+        in_parallel(int(workers))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the longest files first and the shortest last (see --no-loadscope-reorder)."""
-    items.sort(key=lambda item: _turn(item.path.stem))
-
-
-def _turn(file: str) -> int:
-    if file in LONG:
-        return LONG.index(file) - len(LONG)
-    return 1 + SHORT.index(file) if file in SHORT else 0
+    """Mark the second tier; in it, what takes longest comes first."""
+    for item in items:
+        file = item.path.relative_to(ROOT / "tests").with_suffix("").as_posix()
+        name = f"{file}::{item.name.partition('[')[0]}"
+        if file in SLOW or name in SLOW:
+            item.add_marker("slow")
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)

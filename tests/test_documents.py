@@ -368,3 +368,11 @@ def test_the_demo_in_the_readme_is_that_of_the_present_corpus_and_settings():
     assert shown.startswith(plan), "run make readme"
     assert len(re.findall(r"^  epoch ", shown, re.MULTILINE)) == demo.Settings().epochs
     assert "\x1b" not in shown
+
+
+def test_contributing_lists_the_second_tier():
+    from tests.conftest import SLOW
+
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `([^`]+)` \| ([^|]+) \|$", text, re.MULTILINE)
+    assert dict(listed[: len(SLOW)]) == SLOW

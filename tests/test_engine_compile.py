@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import inspect
 import json
 import logging
 import os
@@ -16,9 +18,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from laso.engine import kernels
 from laso.engine.layout import STEPS
-from laso.engine.native import PLAIN as PLAIN_VARIANT
-from laso.engine.native import cache, compiled, fingerprint, on_compile
+from laso.engine.native import PLAIN, Variant, cache, compiled, fingerprint, on_compile
+from laso.engine.native.sources import _reached, engine_fingerprint
 from laso.engine.problem import CompiledProblem
 from tests.engine_inputs import Segmenting, corpus_of
 
@@ -193,7 +196,7 @@ def helper(source: str) -> Any:
     return namespace["helper"]
 
 
-PLAIN = "def limits(x, out):\n    out[0] = a"
+LIMITS = "def limits(x, out):\n    out[0] = a"
 ATTRIBUTE = "def limits(x, out):\n    out[0] = a.b"
 CALL = "def limits(x, out):\n    out[0] = helper(x)"
 
@@ -201,13 +204,13 @@ CALL = "def limits(x, out):\n    out[0] = helper(x)"
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        (lambda: made(PLAIN, a=1), lambda: made(PLAIN, a=2)),
-        (lambda: made(PLAIN, a=1), lambda: made(PLAIN, a=1.0)),
-        (lambda: made(PLAIN, a=(1, 2)), lambda: made(PLAIN, a=(2, 1))),
-        (lambda: made(PLAIN, a=np.arange(3)), lambda: made(PLAIN, a=np.arange(1, 4))),
-        (lambda: made(PLAIN, a=np.arange(3)), lambda: made(PLAIN, a=np.arange(3.0))),
-        (lambda: made(PLAIN, a=np.zeros((2, 3))), lambda: made(PLAIN, a=np.zeros((3, 2)))),
-        (lambda: made(PLAIN, a=1), lambda: made(PLAIN.replace("[0]", "[1]"), a=1)),
+        (lambda: made(LIMITS, a=1), lambda: made(LIMITS, a=2)),
+        (lambda: made(LIMITS, a=1), lambda: made(LIMITS, a=1.0)),
+        (lambda: made(LIMITS, a=(1, 2)), lambda: made(LIMITS, a=(2, 1))),
+        (lambda: made(LIMITS, a=np.arange(3)), lambda: made(LIMITS, a=np.arange(1, 4))),
+        (lambda: made(LIMITS, a=np.arange(3)), lambda: made(LIMITS, a=np.arange(3.0))),
+        (lambda: made(LIMITS, a=np.zeros((2, 3))), lambda: made(LIMITS, a=np.zeros((3, 2)))),
+        (lambda: made(LIMITS, a=1), lambda: made(LIMITS.replace("[0]", "[1]"), a=1)),
         (lambda: made(ATTRIBUTE, a=module(b=1)), lambda: made(ATTRIBUTE, a=module(b=2))),
         (
             lambda: made(ATTRIBUTE + ".c", a=module(b=module(c=1))),
@@ -232,15 +235,54 @@ CALL = "def limits(x, out):\n    out[0] = helper(x)"
     ],
 )
 def test_the_hash_tells_problems_apart(one, other):
-    assert fingerprint(one()) == fingerprint(one())
-    assert fingerprint(one()) != fingerprint(other())
+    assert mark(one()) == mark(one())
+    assert mark(one()) != mark(other())
+
+
+def mark(problem: type[CompiledProblem], variant: Variant = PLAIN) -> str:
+    return fingerprint(problem, variant, variant.entry_points[0])
+
+
+def edited(path: str, *changes: tuple[str, str]) -> Any:
+    """Return a module of the engine, made from its source with changes."""
+    module = importlib.import_module(path)
+    source = Path(str(module.__file__)).read_text()
+    for before, after in changes:
+        assert before in source
+        source = source.replace(before, after)
+    spec = importlib.util.spec_from_loader(path, None)
+    assert spec
+    again = importlib.util.module_from_spec(spec)
+    exec(compile(source, str(module.__file__), "exec"), vars(again))
+    return again
+
+
+def test_the_hash_knows_code_and_no_words(monkeypatch):
+    """A comment, a docstring or a function that an entry point does not call changes nothing."""
+    path = "laso.engine.kernels.weights"
+    before = {entry: engine_fingerprint(PLAIN, entry) for entry in PLAIN.entry_points}
+
+    def changed(*changes: tuple[str, str]) -> set[str]:
+        _reached.cache_clear()
+        again = edited(path, *changes)
+        for name, value in vars(again).items():
+            if inspect.isfunction(value) and value.__module__ == path:
+                for module in kernels.MODULES:
+                    if name in vars(module):
+                        monkeypatch.setattr(module, name, value)
+        return {name for name in before if engine_fingerprint(PLAIN, name) != before[name]}
+
+    assert not changed(('"""Return', '"""Give'), ("\n\n\n", "\n\n\n# words\n"))
+    head = "def row_of(table, feature):"  # which updates call
+    assert changed((f"{head}\n", f"{head}\n    feature = feature + 0\n")) == {"learn_many"}
+    _reached.cache_clear()
 
 
 def test_the_hash_knows_weighted_and_the_variant():
     weighted = type("Made", (Segmenting,), {"weighted": True})
-    variants = [PLAIN_VARIANT._replace(**{name: True}) for name in PLAIN_VARIANT._fields]
-    marks = {fingerprint(p, v) for p in (Segmenting, weighted) for v in (PLAIN_VARIANT, *variants)}
-    assert len(marks) == 2 * (1 + len(variants))
+    variants = [PLAIN._replace(**{name: True}) for name in PLAIN._fields]
+    marks = {mark(p, v) for p in (Segmenting, weighted) for v in (PLAIN, *variants)}
+    assert len(marks) == 2 * (1 + len(variants)) - 1  # reading text is no problem's own
 
 
 # The cache folder.
@@ -258,9 +300,9 @@ def test_a_cache_that_cannot_be_written(tmp_path, monkeypatch, caplog):
     monkeypatch.setenv("LASO_CACHE", str(tmp_path / "file"))
     with caplog.at_level(logging.WARNING, logger="laso.engine"):
         assert limits_of(type("Segmenting", (Segmenting,), {})) == 3
-    (record,) = caplog.records
-    assert str(tmp_path / "file") in record.getMessage()
-    assert "this process only" in record.getMessage()
+    (message,) = (r.getMessage() for r in caplog.records if "cannot write" in r.getMessage())
+    assert str(tmp_path / "file") in message
+    assert "this process only" in message
 
 
 def test_a_folder_for_one_process_goes_with_it(runner, tmp_path, monkeypatch):
@@ -268,7 +310,6 @@ def test_a_folder_for_one_process_goes_with_it(runner, tmp_path, monkeypatch):
     runner.cache = str(tmp_path / "file")
     (tmp_path / "temporary").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
-    monkeypatch.setenv("LASO_BOUNDS_CHECK", "1")  # by Numba, which needs a folder
     assert runner.run() == [[16], True]
     assert not [*(tmp_path / "temporary").iterdir()]
 
@@ -284,8 +325,8 @@ def test_old_code_is_removed(tmp_path, monkeypatch):
         used.touch()
         os.utime(used, (time.time() - age * 86400,) * 2)
     (root / "no use known").mkdir()
-    assert compiled(type("Segmenting", (Segmenting,), {})).folder.is_dir()
-    (current,) = root.glob("Segmenting-*")
+    current = cache.folder_for("current")
+    assert current.is_dir()
     left = {folder.name for folder in root.iterdir()}
     assert left == {"today", "yesterday", "month", "no use known", current.name}
 
@@ -331,8 +372,7 @@ def test_compiling_is_announced_and_loading_is_not(tmp_path, monkeypatch, caplog
     def listener(problem: type[CompiledProblem], entry: str) -> None:
         heard.append((problem.__name__, entry))
 
-    for way, announced in [("", 1), ("", 0), ("0", 1), ("0", 0)]:
-        monkeypatch.setenv("LASO_NATIVE", way)
+    for announced in (1, 0):
         caplog.clear()
         heard.clear()
         with caplog.at_level(logging.INFO, logger="laso.engine"), on_compile(listener):
@@ -340,7 +380,10 @@ def test_compiling_is_announced_and_loading_is_not(tmp_path, monkeypatch, caplog
         assert heard == [("Segmenting", "largest")] * announced
         messages = [r.getMessage() for r in caplog.records if r.levelno == logging.INFO]
         assert len(messages) == announced
-        assert all("compiling Segmenting (largest), once" in message for message in messages)
+        assert all(
+            "compiling Segmenting (largest) for this computer, once" in message
+            for message in messages
+        )
     heard.clear()
     limits_of(type("Other", (Segmenting,), {}))
     assert not heard

@@ -1,18 +1,17 @@
-"""Compiled code without Numba: loading, arguments, files, and the fall back to Numba."""
+"""Compiled code without Numba: loading, arguments, files, and processors."""
 
 from __future__ import annotations
 
 import gc
 import json
-import logging
 import math
 import os
+import platform
 import struct
 import subprocess
 import sys
 import threading
 import tomllib
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -212,6 +211,16 @@ def matrices() -> st.SearchStrategy[Any]:
 _weigh: dict[str, Any] = {}
 
 
+def code_of(function: Any, arguments: tuple[Any, ...]) -> tuple[str, bytes]:
+    import numba
+
+    from laso.engine.native import linking, lowering
+
+    entry = numba.njit(function, inline="always", **lowering.options_for(checked=False))
+    symbol, code = lowering.lowered(entry, arguments)
+    return symbol, linking.object_code(linking.linked(code, symbol, None))
+
+
 @settings(deadline=None, derandomize=True, max_examples=60)
 @given(
     st.lists(st.integers(-9, 9), max_size=5),
@@ -222,18 +231,13 @@ _weigh: dict[str, Any] = {}
     st.integers(-40, 40).map(lambda n: n / 8.0),
 )
 def test_arguments_of_all_kinds_arrive(items, b, kind, number, flag, x):
-    import numba
-
-    from laso.engine.native import jit
-
     dtype, read_only = kind
     a, c = np.array(items, np.int32), np.array(items, dtype)
     a.flags.writeable = not read_only
     arguments = (Outer(0.25, Inner(a, number, b), flag), c, x)
     signature, numbers = calls.described(arguments)
     if signature not in _weigh:
-        entry = numba.njit(weigh, **jit.INNER, _nrt=False)
-        _weigh[signature] = load.loaded(*jit.object_code(entry, arguments))
+        _weigh[signature] = load.loaded(*code_of(weigh, arguments))
     other = b.copy()
     wanted = weigh(Outer(0.25, Inner(a, number, other), flag), c, x)
     assert _weigh[signature](numbers) == wanted
@@ -279,10 +283,13 @@ def fresh(problem: type[CompiledProblem] = Segmenting) -> Kernels:
     return Kernels(problem, native.PLAIN)
 
 
+LARGEST = "kernels/Segmenting.largest-*/*.native"
+
+
 def test_a_damaged_file_is_compiled_again(tmp_path, monkeypatch):
     monkeypatch.setenv("LASO_CACHE", str(tmp_path))
     assert limits_of(fresh()) == 4
-    (file,) = tmp_path.glob("kernels/*/largest-*")
+    (file,) = tmp_path.glob(LARGEST)
     file.write_bytes(file.read_bytes()[:-1])
     assert cache.read(file) is None
     assert limits_of(fresh()) == 4
@@ -300,76 +307,36 @@ def test_a_cache_that_can_only_be_read(tmp_path, monkeypatch):
     assert limits_of(fresh()) == 4
 
 
-@pytest.fixture
-def warnings(caplog) -> Iterator[Any]:
-    dispatch._warn_unsupported.cache_clear()
-    with caplog.at_level(logging.WARNING, logger="laso.engine"):
-        yield caplog
-    dispatch._warn_unsupported.cache_clear()
-
-
-def test_a_file_that_cannot_be_loaded_leaves_it_to_numba(tmp_path, monkeypatch, warnings):
+def test_a_file_that_cannot_be_loaded_is_compiled_again(tmp_path, monkeypatch):
     monkeypatch.setenv("LASO_CACHE", str(tmp_path))
-    first = fresh()
-    assert limits_of(first) == 4
-    assert first.is_native
-    assert not warnings.records
-    (file,) = tmp_path.glob("kernels/*/largest-*.native")
-    found = cache.read(file)
-    assert found is not None
-    cache.save(file, found[0], found[1][:-100])
-    for kernels in (fresh(), fresh()):
-        assert limits_of(kernels) == 4
-        assert not kernels.is_native
-    (record,) = warnings.records  # once
-    assert "LLVM cannot load the object code" in record.getMessage()
-    assert [*file.parent.glob("**/*.nbi")]
-
-
-def test_another_numba_leaves_it_to_numba(tmp_path, monkeypatch, warnings):
-    from laso.engine.native import parts
-
-    monkeypatch.setenv("LASO_CACHE", str(tmp_path))
-    monkeypatch.delattr(parts, "make_function")
-    kernels = fresh()
-    assert limits_of(kernels) == 4
-    (record,) = warnings.records
-    assert "make_function" in record.getMessage()
-    assert not kernels.is_native
+    assert limits_of(fresh()) == 4
+    (file,) = tmp_path.glob(LARGEST)
+    code = cache.read(file)
+    assert code is not None
+    cache.save(file, code[0], code[1][:-100])
+    with pytest.raises(load.Unsupported, match="LLVM cannot load the object code"):
+        load.loaded(code[0], code[1][:-100])
+    assert limits_of(fresh()) == 4
 
 
 @pytest.mark.parametrize("tested", [((0, 1), (0, 2)), ((99, 0), (99, 1))])
-def test_a_version_of_numba_that_is_not_tested(tmp_path, monkeypatch, warnings, tested):
+def test_a_version_of_numba_that_is_not_tested_is_named(tmp_path, monkeypatch, tested):
     import numba
 
-    from laso.engine.native import jit
+    from laso.engine.native import lowering
 
     monkeypatch.setenv("LASO_CACHE", str(tmp_path))
-    monkeypatch.setattr(jit, "TESTED", tested)
-    kernels = fresh()
-    assert limits_of(kernels) == 4
-    (record,) = warnings.records
-    assert f"Numba {numba.__version__} has not been tested" in record.getMessage()
-    assert not kernels.is_native
+    monkeypatch.setattr(lowering, "TESTED", tested)
+    with pytest.raises(load.Unsupported, match=f"found Numba {numba.__version__}, expected"):
+        limits_of(fresh())
 
 
 def test_the_project_requires_the_versions_that_were_tested():
-    from laso.engine.native import jit
+    from laso.engine.native import lowering
 
-    (low, high) = (".".join(map(str, version)) for version in jit.TESTED)
+    (low, high) = (".".join(map(str, version)) for version in lowering.TESTED)
     project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())
     assert f"numba>={low},<{high}" in project["project"]["dependencies"]
-
-
-def test_the_shortcut_can_be_switched_off(tmp_path, monkeypatch, warnings):
-    monkeypatch.setenv("LASO_CACHE", str(tmp_path))
-    for value, is_native in [("0", False), ("1", True), ("", True)]:
-        monkeypatch.setenv("LASO_NATIVE", value)
-        kernels = fresh()
-        assert kernels.is_native == is_native
-        assert limits_of(kernels) == 4
-        assert bool([*tmp_path.glob("kernels/*/*.native")]) == is_native
-    assert not warnings.records
 
 
 def test_an_engine_that_is_there_takes_no_lock(monkeypatch):
@@ -416,7 +383,6 @@ def test_an_exception_of_a_problem_is_raised():
     kernels = fresh(Raising)
     with pytest.raises(ValueError, match=r"^too long$"):
         limits_of(kernels)
-    assert kernels.is_native
 
 
 RUN = """
@@ -438,16 +404,40 @@ def results() -> list[Any]:
     return [wrong, *(array.tobytes().hex() for array in (*table, *found))]
 
 
+def run_again(**environment: str) -> Any:
+    process = subprocess.run(
+        [sys.executable, "-W", "error", "-c", RUN],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
+        cwd=Path(__file__).parent.parent,
+        capture_output=True,
+        text=True,
+    )
+    assert process.returncode == 0, process.stderr
+    return json.loads(process.stdout)
+
+
 def test_a_second_process_needs_no_numba():
     gold = results()
     assert gold[0] > 0
-    for way, imported in [("1", ["llvmlite"]), ("0", ["llvmlite", "numba"])]:
-        process = subprocess.run(
-            [sys.executable, "-W", "error", "-c", RUN],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "LASO_NATIVE": way},
-            cwd=Path(__file__).parent.parent,
-            capture_output=True,
-            text=True,
-        )
-        assert process.returncode == 0, process.stderr
-        assert json.loads(process.stdout) == [gold, imported]
+    assert run_again() == [gold, ["llvmlite"]]
+
+
+# Processors.
+
+
+def sum_of_products(a, b, c, out):
+    """A fused multiplication and addition would round once."""
+    for i in range(a.shape[0]):
+        out[i] = a[i] * b[i] + c[i]
+
+
+def test_products_are_rounded_before_they_are_added():
+    a = 1.0 + np.arange(1, 65) * 2.0**-30
+    arguments = (a, a, -(a * a), np.ones(64))
+    load.loaded(*code_of(sum_of_products, arguments))(calls.described(arguments)[1])
+    assert not arguments[-1].any()
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="names of processors")
+def test_all_processors_learn_the_same_weights():
+    assert run_again(NUMBA_CPU_NAME="x86-64", NUMBA_CPU_FEATURES="")[0] == results()

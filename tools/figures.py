@@ -64,7 +64,7 @@ def short_peers(rows: Sequence[dict[str, Any]]) -> str:
     settings = "settings chosen on held-out data" if chosen else "some settings are defaults"
     calls = [row["first_call_s"] for row in rows if row.get("first_call_s")]
     first = (
-        ", without the compilation at laso's first run from a clone (a wheel carries machine code; "
+        ", without the compilation at laso's first run ("
         f"up to {max(calls):.0f} s until the first labels)"
         if calls
         else ""

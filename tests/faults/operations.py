@@ -168,7 +168,7 @@ def _is_empty(folder: Path, failed: bool) -> None:
 
 def _keep_code(folder: Path) -> None:
     with mock.patch.dict("os.environ", LASO_CACHE=str(folder / "cache")):
-        made = code_cache.folder_for("Problem", "0123")
+        made = code_cache.folder_for("Problem-0123")
         code_cache.keep(made / "entry", *CODE)
 
 

@@ -39,7 +39,7 @@ def without_compiler() -> None:
         raise NeedsCompiling(name)
 
     kernels: Any = Kernels
-    kernels._compile = kernels._call_numba = refused
+    kernels._compile = refused
 
 
 class Lost(Exception):

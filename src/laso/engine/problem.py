@@ -32,6 +32,19 @@ NAMES = (
     "key",
     "signature",
 )
+FLAGS = (
+    "WEIGHTED",
+    "FULL",
+    "FACTORED",
+    "GROUPED",
+    "NARROWED",
+    "KEPT",
+    "SHARED",
+    "SEGMENTS",
+    "KEY_OF_GROUP",
+    "WHOLE",
+    "CAPPED",
+)
 REQUIRED = ("limits", "initial", "features", "apply", "is_goal", "is_good")
 
 
@@ -263,3 +276,24 @@ def is_capped(problem: type[CompiledProblem]) -> bool:
     """Return whether upper bounds on weights can show of steps of a problem that they are bad."""
     blocks = is_factored(problem) and not has_fingerprints(problem) and not problem.weighted
     return blocks or has_segments(problem)
+
+
+def flags_of(problem: type[CompiledProblem], *, full: bool) -> dict[str, bool]:
+    """Return the constants by which kernels leave out what a problem does not need.
+
+    ``full`` includes the strategies that decode in full before they update.
+    """
+    weighted, segments = bool(problem.weighted), has_segments(problem)
+    return {
+        "WEIGHTED": weighted,
+        "FULL": full,
+        "FACTORED": is_factored(problem),
+        "GROUPED": is_grouped(problem) and not weighted,
+        "NARROWED": is_narrowed(problem),
+        "KEPT": has_fingerprints(problem),
+        "SHARED": is_shared(problem) and not weighted,
+        "SEGMENTS": segments,
+        "KEY_OF_GROUP": bool(problem.key_of_group),
+        "WHOLE": not problem.partial_states and not segments,
+        "CAPPED": is_capped(problem),
+    }

@@ -61,7 +61,7 @@ def forget_kept(table, run):
     """Let nothing that was kept be used: since the last call rows and weights may have changed."""
     run.meta[KEPT_VERSION] = -1
     run.meta[WEIGHTS] += 1
-    if CAPPED and run.meta[CAPS_WANTED]:
+    if CAPPED() and run.meta[CAPS_WANTED]:
         choose_caps(table, run)
 
 
@@ -78,7 +78,7 @@ def learn_many(dataset, order, table, run, options):
             run.meta[NODES] = run.meta[DEQUEUED] = 0
             run.meta[GENERATED] = table.ints[GENERATION]
             run.meta[VISIT] = mix(run.meta[DROPOUT_SEED], table.ints[TICKS])
-        if FULL:
+        if FULL():
             status = learn_full(x, y, table, run, options)
         else:
             status = learn_one(x, y, table, run, options)

@@ -68,9 +68,9 @@ def score_group(x, state, group, table, run, least, n):
 
     These are the n labels that ``choice`` lists; all if n is -1.
     """
-    if FACTORED:
+    if FACTORED():
         return score_factors(x, state, group, table, run, least, n)
-    if SHARED:
+    if SHARED():
         return score_shared(x, state, group, table, run, least, n)
     score_labels(x, state, group, table, run)
     return True
@@ -91,7 +91,7 @@ def least_gain(threshold, g, scale):
 
 def expand(x, y, table, run, options, node):
     """Operators and enqueue of the figures; the status."""
-    if WHOLE:  # other problems do not compile what follows
+    if WHOLE():  # other problems do not compile what follows
         twin = begin_notes(run, options, node)
         if twin >= 0:
             return repeat_steps(x, y, table, run, options, node, twin)
@@ -128,16 +128,16 @@ def expand_group(x, y, table, run, options, node, chosen):
     ranked = options.kind == RANKED
     keyed = options.keyed and not ranked
     group, floor, ranking = chosen
-    chosen_round = key(x, state, group, 0) if keyed and KEY_OF_GROUP else ints[node, DEPTH] + 1
+    chosen_round = key(x, state, group, 0) if keyed and KEY_OF_GROUP() else ints[node, DEPTH] + 1
     at = checked_round(chosen_round, ints[node, KEY], rounds)
     if ranked and at < rounds:
         at = 0
     threshold_at, threshold = at, entry_threshold(agenda, reals, options.width, at)
     least = -math.inf
-    if KEY_OF_GROUP or not keyed:  # else labels may have lists of their own
+    if KEY_OF_GROUP() or not keyed:  # else labels may have lists of their own
         least = least_gain(max(threshold, floor), g, scale)
     n_listed = checked_choices(x, state, group, run)
-    if (FACTORED or SHARED) and was_good and not ranking:
+    if (FACTORED() or SHARED()) and was_good and not ranking:
         was_good = has_good(x, y, state, group, run, n_listed)
     if was_good:  # good steps count even if they do not enter the agenda
         least = -math.inf
@@ -145,10 +145,10 @@ def expand_group(x, y, table, run, options, node, chosen):
         least = least_gain(run.best_scores[options.width - 1], g, scale)
     if not score_group(x, state, group, table, run, least, n_listed):
         return DONE
-    unknown = least == -math.inf and not (was_good or ranked or (keyed and not KEY_OF_GROUP))
+    unknown = least == -math.inf and not (was_good or ranked or (keyed and not KEY_OF_GROUP()))
     if unknown and not ranking and meta[ORACLE] != ONLY_GOOD:  # the first node of a round
         least = least_gain(g + scale * lowest_of_best(x, run, node, group, n_listed), g, scale)
-    if FACTORED and ranking:
+    if FACTORED() and ranking:
         keep_best_scores(x, y, table, run, options, node, (group, n_listed))
         return DONE
     for c in range(n_listed if n_listed >= 0 else checked_labels(x, run)):
@@ -158,7 +158,7 @@ def expand_group(x, y, table, run, options, node, chosen):
         good = was_good and is_good(x, y, state, group, label)
         new_g = g + scale * sums[label]
         score = new_g - margin if good else new_g
-        if keyed and not KEY_OF_GROUP:
+        if keyed and not KEY_OF_GROUP():
             chosen_round = key(x, state, group, label)
             at = checked_round(chosen_round, ints[node, KEY], rounds)
         if at != threshold_at:
@@ -173,7 +173,7 @@ def expand_group(x, y, table, run, options, node, chosen):
             return BAD_KEY
         if offer(x, y, run, options, node, (group, label, at), (good, new_g, score)) != DONE:
             return MORE_NODES
-        if WHOLE:
+        if WHOLE():
             note_step(run, group, label, sums[label])
         threshold = entry_threshold(agenda, reals, options.width, at)
     return DONE
@@ -181,7 +181,7 @@ def expand_group(x, y, table, run, options, node, chosen):
 
 def common_list(x, run, options, node, n):
     """Return the round to which all steps of a node's n groups lead; -1 if there is none."""
-    if options.kind == RANKED or n == 0 or (options.keyed and not KEY_OF_GROUP):
+    if options.kind == RANKED or n == 0 or (options.keyed and not KEY_OF_GROUP()):
         return -1
     at = run.ints[node, DEPTH] + 1
     if options.keyed:
@@ -199,7 +199,7 @@ def begin_bounds(x, table, run, options, node, n):
     the order of their bounds, until as many steps as it has places set a floor: steps below need
     not be enqueued. -1: bounds do not help.
     """
-    if not FACTORED or not CAPPED or run.caps.shape[0] == 1:
+    if not FACTORED() or not CAPPED() or run.caps.shape[0] == 1:
         return -1
     at = common_list(x, run, options, node, n)
     if at < 0 or run.meta[ORACLE] == ONLY_GOOD:
@@ -214,7 +214,7 @@ def next_to_rank(x, table, run, options, node, n):
 
     -1: all others are below the floor.
     """
-    if not FACTORED or not CAPPED:
+    if not FACTORED() or not CAPPED():
         return -1
     state, bounds, floor = run.states[node], run.group_bounds, run.best_scores[options.width - 1]
     least = least_gain(floor, run.reals[node, G], table.reals[SCALE])
@@ -225,7 +225,7 @@ def next_to_rank(x, table, run, options, node, n):
                 i, most = j, bounds[j]
         if i < 0 or most < least:
             return -1
-        if NARROWED:
+        if NARROWED():
             bound_groups(x, state, table, run, i, -1)
             if bounds[i] < most:  # then another group may be the next
                 continue

@@ -182,7 +182,7 @@ def factor_row(x, state, group, table, run, at):
 def begin_group(x, state, group, table, run):
     """Begin to score the factors of a group."""
     run.factor_rows[-1, SUMMED_IN] = -1
-    if KEPT:
+    if KEPT():
         sum_kept(x, state, group, table, run)
 
 
@@ -240,7 +240,7 @@ def bound_groups(x, state, table, run, first, end):
         group = int(run.groups[i])
         begin_group(x, state, group, table, run)
         most, _ = upper_bound(x, state, group, table, run)
-        if NARROWED and end < 0:
+        if NARROWED() and end < 0:
             n_listed = checked_choices(x, state, group, run)
             if n_listed >= 0:
                 most = min(most, bound_of_listed(x, state, group, run, n_listed))
@@ -260,11 +260,11 @@ def score_factors(x, state, group, table, run, least, n_listed):
             return False
         if unsummed < 0:
             break
-        listed = NARROWED and n_listed >= 0
+        listed = NARROWED() and n_listed >= 0
         if listed and bound_of_listed(x, state, group, run, n_listed) < least:
             return False
         sum_block(x, table, run, unsummed)
-    if NARROWED and n_listed >= 0:
+    if NARROWED() and n_listed >= 0:
         add_factors_of_listed(x, state, group, run, n_listed)
     else:
         add_factors(x, state, group, run)
@@ -306,7 +306,7 @@ def add_factors_of_listed(x, state, group, run, n):
 def has_good(x, y, state, group, run, n_listed):
     """Return whether one of the listed labels is good; of all labels, if n_listed is -1."""
     good = False
-    if NARROWED and n_listed >= 0:
+    if NARROWED() and n_listed >= 0:
         for c in range(n_listed):
             good |= is_good(x, y, state, group, checked_choice(x, state, group, c, run))
         return good

@@ -1,15 +1,15 @@
-"""The names that kernels use for the methods and the constants of a problem.
+"""The names that kernels use for the methods and the flags of a problem.
 
-Nothing here is ever called: compilation puts the problem's own in their place (see
-``laso.engine.problem``).
+Compilation puts the problem's own in their place (see ``laso.engine.problem``). A flag is a
+function without arguments: ``bool()`` is False.
 """
 
 # mypy: ignore-errors
 
 from __future__ import annotations
 
-WEIGHTED = FULL = FACTORED = GROUPED = NARROWED = KEPT = SHARED = SEGMENTS = False
-KEY_OF_GROUP = WHOLE = CAPPED = False
+WEIGHTED = FULL = FACTORED = GROUPED = NARROWED = KEPT = SHARED = SEGMENTS = bool
+KEY_OF_GROUP = WHOLE = CAPPED = bool
 limits = initial = groups = labels = factors = n_choices = choice = None
 block = sub_block = content = block_features = features = features_of_state = fingerprint = None
 allowed = apply = is_goal = is_good = loss = key = signature = None

@@ -69,7 +69,7 @@ def checked_labels(x, run):
 
 def checked_choices(x, state, group, run):
     """Return the number of labels of a group that ``choice`` lists; -1: all."""
-    if not NARROWED:
+    if not NARROWED():
         return -1
     n = n_choices(x, state, group)
     return checked_count(run.meta, n, run.sums.shape[0], IN_CHOICE) if n >= 0 else -1
@@ -86,7 +86,7 @@ def checked_choice(x, state, group, i, run):
 
 def listed_label(x, state, group, i, run, n_listed):
     """Return the i-th listed label; the i-th of all labels, if n_listed is -1."""
-    return checked_choice(x, state, group, i, run) if NARROWED and n_listed >= 0 else i
+    return checked_choice(x, state, group, i, run) if NARROWED() and n_listed >= 0 else i
 
 
 def most_features(run):

@@ -65,11 +65,11 @@ def sum_block(x, table, run, root):
         number = stack[top, STACK_BLOCK]
         sums = run.block_sums[number]
         add_sub_blocks(x, run, number)
-        if SHARED:
+        if SHARED():
             add_own(x, table, run, number, sums)
         else:
             add_rows(table, run, checked_block_features(x, number, run), sums)
-        if FACTORED:
+        if FACTORED():
             run.block_maxima[number] = highest(sums, checked_labels(x, run))
         run.block_versions[number] = run.meta[VERSION]
         top -= 1
@@ -129,7 +129,7 @@ def score_shared(x, state, group, table, run, least, n_listed):
         return True
     if run.block_versions[number] != run.meta[VERSION]:
         sum_block(x, table, run, number)
-        n_labels = n_listed if NARROWED and n_listed >= 0 else checked_labels(x, run)
+        n_labels = n_listed if NARROWED() and n_listed >= 0 else checked_labels(x, run)
         most = -math.inf
         for c in range(n_labels):
             most = max(most, cached[number, listed_label(x, state, group, c, run, n_listed)])
@@ -159,7 +159,7 @@ def keep_sums(table, run, n, n_labels):
 
 def score_labels(x, state, group, table, run):
     """Write w . phi of every label of a group to run.sums; blocks are summed once a version."""
-    if SHARED and not FACTORED:
+    if SHARED() and not FACTORED():
         score_shared(x, state, group, table, run, -math.inf, -1)
         return
     sums, cached = run.sums, run.block_sums
@@ -172,7 +172,7 @@ def score_labels(x, state, group, table, run):
     else:
         fill(sums, 0.0)
     n = checked_features(x, state, group, run)
-    if GROUPED:
+    if GROUPED():
         keep_rows(table, run, n)
         request_entries(table, run.kept_rows, run.meta[KEPT_ROWS])
         add_known_rows(table, run.out.values, run.kept_rows, run.meta[KEPT_ROWS], sums)
@@ -215,7 +215,7 @@ def bound_block(x, table, run, number):
     versions, version = run.block_versions, run.meta[VERSION]
     if versions[number] == version or versions[number] == -version:
         return
-    if not CAPPED or run.caps.shape[0] == 1 or sub_block(x, number, 0) >= 0:
+    if not CAPPED() or run.caps.shape[0] == 1 or sub_block(x, number, 0) >= 0:
         sum_block(x, table, run, number)
         return
     n = shorten_keys(run.out.keys, checked_block_features(x, number, run), table.ints[BITS])
@@ -224,7 +224,7 @@ def bound_block(x, table, run, number):
 
 def is_summed(run, row):
     """Return whether the sums of a row of run.block_sums are known."""
-    if not CAPPED:
+    if not CAPPED():
         return True
     return row >= run.block_versions.shape[0] or run.block_versions[row] == run.meta[VERSION]
 

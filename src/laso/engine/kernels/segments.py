@@ -94,14 +94,14 @@ from laso.engine.layout import (
 
 def expand_node(x, y, table, run, options, node):
     """Operators and enqueue of the figures, now or when the rounds open; the status."""
-    if SEGMENTS and run.expanded.shape[0] > 0:
+    if SEGMENTS() and run.expanded.shape[0] > 0:
         return expand_later(x, y, table, run, options, node)
     return expand(x, y, table, run, options, node)
 
 
 def max_successors(x, run, options, node):
     """Return an upper bound on the number of nodes that the expansion of a node makes."""
-    if SEGMENTS and run.expanded.shape[0] > 0:
+    if SEGMENTS() and run.expanded.shape[0] > 0:
         return 2 * options.width  # those of a round, where each may take the place of a sibling
     most = (run.groups.shape[0] - SLACK) * checked_labels(x, run)
     if run.meta[NODES] + most <= run.ints.shape[0]:

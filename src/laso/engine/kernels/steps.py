@@ -80,7 +80,7 @@ def step_score(x, state, group, label, table, run):
                     prefetch(v[:, at], max(rows[f], 0))
             for f in range(n):
                 if rows[f] >= 0:
-                    if WEIGHTED:
+                    if WEIGHTED():
                         one += weight_at(table, rows[f], at) * values[f]
                     else:
                         one += weight_at(table, rows[f], at)

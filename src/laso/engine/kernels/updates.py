@@ -255,9 +255,9 @@ def add_features(table, run, n, label, mass):
     for f in range(n):
         if sparse:
             add_entry_to_row(table, run.rows[f], label)
-        value = run.out.values[f] if WEIGHTED else 1.0
+        value = run.out.values[f] if WEIGHTED() else 1.0
         add_entry(mark, run, run.rows[f], label, mass * value)
-        if CAPPED:
+        if CAPPED():
             run.delta[mark[run.rows[f]], DELTA_KEY] = keys[f]
 
 
@@ -426,7 +426,7 @@ def apply_update(table, run, options, rate, errors):
             add_delta(table, run, min(options.c * rate, hinge / square), dot, square)
     else:
         add_delta(table, run, rate, dot, square)
-    if CAPPED and run.caps.shape[0] > 1:
+    if CAPPED() and run.caps.shape[0] > 1:
         keep_caps(table, run)
     table.ints[GENERATION] = k + 1
     run.meta[VERSION] += 1

@@ -67,7 +67,7 @@ def keep_known(table, out, n):
     for f in range(n):
         bit = keys[f] & mask
         keys[known] = keys[f]
-        if WEIGHTED:
+        if WEIGHTED():
             values[known] = values[f]
         known += (bloom[bit >> 3] >> (bit & 7)) & 1
     return known
@@ -192,7 +192,7 @@ def add_entry_to_row(table, row, label):
 def add_full_row(weights, value, sums):
     """Add the weights of a full row to the sums."""
     for label in range(sums.shape[0]):
-        if WEIGHTED:
+        if WEIGHTED():
             sums[label] += weights[label] * value
         else:
             sums[label] += weights[label]
@@ -208,11 +208,11 @@ def add_sparse_rows(table, values, rows, known, sums):
     for i in range(known):
         first, n = start_of(table, rows[i]), length_of(table, rows[i])
         if n == labels:
-            add_full_row(weights[first : first + n], values[i] if WEIGHTED else 1.0, sums)
+            add_full_row(weights[first : first + n], values[i] if WEIGHTED() else 1.0, sums)
             continue
         apart = n if packed else 0
         for e in range(first, first + n):
-            if WEIGHTED:
+            if WEIGHTED():
                 sums[names[e + apart]] += weights[e] * values[i]
             else:
                 sums[names[e + apart]] += weights[e]
@@ -250,7 +250,7 @@ def find_rows(table, out, n, rows):
             prefetch(last, max(rows[known], 0))  # most rows begin and end in two lines of the cache
             for label in range(LINE, width - LINE, LINE):
                 prefetch(weights, first + label)
-        if WEIGHTED:
+        if WEIGHTED():
             values[known] = values[f]
         known += rows[known] >= 0
     return known
@@ -279,7 +279,7 @@ def add_known_rows(table, values, rows, known, sums):
         return
     for i in range(known):
         row = rows[i]
-        if WEIGHTED:
+        if WEIGHTED():
             for label in range(sums.shape[0]):
                 sums[label] += v[row, label] * values[i]
         else:

@@ -151,7 +151,7 @@ def write_position(x, table, run, lat, at, position, chain):
             row = find(table.slots, keys[f])
             if row >= 0:
                 chain.rows[n] = row
-                chain.values[n] = values[f] if WEIGHTED else 1.0
+                chain.values[n] = values[f] if WEIGHTED() else 1.0
                 n += 1
     used[POSITION_FEATURES] = chain.ends[position] = n
     return True
@@ -205,7 +205,7 @@ def write_matrix(x, table, run, lat, chain):
                     if row >= 0:
                         code = mix(code, row)
                         chain.context_rows[n] = row
-                        chain.context_values[n] = values[f] if WEIGHTED else 1.0
+                        chain.context_values[n] = values[f] if WEIGHTED() else 1.0
                         n += 1
         chain.context_ends[matrix * n_labels + slot] = n
     for other in range(matrix):

@@ -1,10 +1,10 @@
 """Machine code for the compiled engine: all that touches the insides of Numba and LLVM.
 
-    sources.py    which modules make up the compiled code, and the fingerprint of all sources
+    sources.py    fingerprints: hashes of all that compiled code depends on
     checks.py     mistakes in a user's problem that can be seen before it is compiled
     dispatch.py   Kernels: the entry points for one problem, loaded or compiled when first called
-    jit.py        compilation by Numba into object code
-    common.py     kernels that all problems of a process share
+    lowering.py   the engine, typed and lowered by Numba once for all problems
+    linking.py    a problem's methods, linked into the engine and optimised with it
     packed.py     large tuples of arrays as one pointer
     parts.py      code of single functions, linked once
     explain.py    compilation errors in terms of the user's methods
@@ -12,12 +12,11 @@
     calls.py      the calling convention
     cache.py      files and folders of the cache
     trust.py      which of them nobody else can have written
-    shipped.py    machine code that comes with the package
     bounds.py     which method of a problem leaves the bounds of an array
 
-Only ``jit``, ``packed``, ``parts`` and ``explain`` import Numba, and only compilation imports them.
-A process that finds its code in the package or in the cache loads it by llvmlite. ``LASO_NATIVE=0``
-turns this shortcut off: then Numba runs the engine, with Numba's own cache.
+Only ``lowering``, ``linking``, ``packed``, ``parts`` and ``explain`` import Numba, and only
+compilation imports them. A process that finds its code in the cache loads it by llvmlite. Where
+Numba's JIT is off (NUMBA_DISABLE_JIT=1), the kernels run as plain Python.
 """
 
 from laso.engine.native.cache import cache_root

@@ -1,8 +1,8 @@
-"""The cache of compiled code: one folder for each fingerprint, one file for each entry point.
+"""The cache of compiled code: a folder for each fingerprint, in it a file for each signature.
 
-An edit of any source leads to another fingerprint and so to another folder. Several processes may
-fill a folder at once, since files are renamed into place. A file carries its checksum and the
-user's signature; ``trust`` says which folders and files are used.
+An edit of what code depends on leads to another fingerprint and so to another folder. Several
+processes may fill a folder at once, since files are renamed into place. A file carries its checksum
+and the user's signature; ``trust`` says which folders and files are used.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import os
 import shutil
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from laso.engine.native import trust
@@ -26,7 +27,7 @@ log = logging.getLogger("laso.engine")
 
 MAGIC = b"laso native 3\n"
 KEEP_DAYS = 60
-KEEP_FOLDERS = 40
+KEEP_FOLDERS = 400
 O_BINARY = getattr(os, "O_BINARY", 0)
 
 
@@ -39,13 +40,47 @@ def cache_root() -> Path:
     return Path(user_cache_path("laso")) / "kernels"
 
 
-def folder_for(name: str, fingerprint: str) -> Path:
-    """Returns the folder of a problem; makes it if possible, and removes old ones.
+def found_or_made(
+    name: str, signature: str, make: Callable[[], tuple[str, bytes]]
+) -> tuple[str, bytes]:
+    """Returns symbol and code for arguments of these types, from the folder of this name.
+
+    What is missing is made and kept. Of several processes that miss it, one makes it.
+    """
+    folder = folder_for(name)
+    file = folder / f"{hashlib.sha256(signature.encode()).hexdigest()[:16]}.native"
+    code = read(file)
+    if code is None:
+        with alone(file.with_suffix(".lock")):
+            code = read(file)
+            if code is None:
+                code = make()
+                keep(file, *code)
+    return code
+
+
+@contextlib.contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Lets other processes wait at the same path, where the system has such locks."""
+    try:
+        import fcntl
+
+        file = open(path, "ab")  # noqa: SIM115
+    except (ImportError, OSError):
+        yield
+        return
+    with file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield  # closing the file gives the lock back
+
+
+def folder_for(name: str) -> Path:
+    """Returns the folder of this name; makes it if possible, and removes old ones.
 
     A folder that others could fill is not used: the process gets one of its own.
     """
     root = cache_root()
-    folder = root / f"{name}-{fingerprint}"
+    folder = root / name
     problem = trust.untrusted(folder)
     if problem:
         warn_untrusted(str(folder), problem)
@@ -54,16 +89,6 @@ def folder_for(name: str, fingerprint: str) -> Path:
         trust.make_folder(folder)
         (folder / "used").touch(0o600)
         _prune(root, folder)
-    return folder
-
-
-def writable(folder: Path) -> Path:
-    """Returns the folder, or a temporary one if it cannot be written."""
-    try:
-        tempfile.TemporaryFile(dir=folder).close()
-    except OSError as error:
-        warn_unwritable(folder, error.strerror)
-        folder = _own_folder()
     return folder
 
 
@@ -82,7 +107,7 @@ def warn_untrusted(path: str, problem: str) -> None:
 
 @functools.cache
 def warn_unwritable(folder: Path, reason: str) -> None:
-    """Logs once for each folder that its code will be compiled again in the next process."""
+    """Logs once for each cache that its code will be compiled again in the next process."""
     log.warning("cannot write the cache %s (%s): compiling for this process only", folder, reason)
 
 
@@ -102,17 +127,12 @@ def _prune(root: Path, current: Path) -> None:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def file_name(entry: str, signature: str) -> str:
-    """Returns the name of the file for an entry point with arguments of these types."""
-    return f"{entry}-{hashlib.sha256(signature.encode()).hexdigest()[:16]}.native"
-
-
 def keep(file: Path, symbol: str, code: bytes) -> None:
     """Writes object code for later processes; if that is impossible, a warning says so."""
     try:
         save(file, symbol, code)
     except (OSError, MemoryError) as error:
-        warn_unwritable(file.parent, getattr(error, "strerror", None) or str(error))
+        warn_unwritable(cache_root(), getattr(error, "strerror", None) or str(error))
 
 
 def save(file: Path, symbol: str, code: bytes) -> None:

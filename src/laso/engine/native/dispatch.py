@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import functools
+import inspect
 import logging
 import os
+import types
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
-from laso.engine.native import cache, calls, load, shipped
-from laso.engine.native.checks import CompileError, check_methods
-from laso.engine.native.sources import PLAIN, Variant, fingerprint
-from laso.engine.problem import CompiledProblem, is_foreign
+from laso.engine import hashing, layout
+from laso.engine.native import cache, calls, load
+from laso.engine.native.checks import check_methods
+from laso.engine.native.sources import PLAIN, Variant, engine_fingerprint, fingerprint
+from laso.engine.problem import NAMES, CompiledProblem, flags_of, is_foreign
 from laso.locks import cached_property, shared_lock
 
 __all__ = ["PLAIN", "Kernels", "Variant", "compiled", "fingerprint", "on_compile", "text_kernels"]
@@ -25,6 +27,7 @@ Listener = Callable[[type[CompiledProblem], str], object]
 _lock = shared_lock()
 _compiled: dict[tuple[type[CompiledProblem], Variant], Kernels] = {}
 _listeners: list[Listener] = []
+_announced: WeakSet[type[CompiledProblem]] = WeakSet()
 
 
 class Kernels:
@@ -37,105 +40,108 @@ class Kernels:
         if not variant.text and is_foreign(problem):
             check_methods(problem)
         self.problem, self.variant = problem, variant
-        self.is_native = (
-            _is_set("LASO_NATIVE", default=True)
-            and not variant.checked
-            and not _is_set("NUMBA_DISABLE_JIT")
-        )
         self._loaded: dict[tuple[str, str], calls.Function] = {}
-        self._prepared: set[tuple[str, str]] = set()
-        self._engines: dict[bool, Any] = {}
 
     @cached_property
-    def fingerprint(self) -> str:
-        """The hash of everything that code compiled here depends on."""
-        return fingerprint(self.problem, self.variant)
-
-    @cached_property
-    def folder(self) -> Path:
-        """The folder of the cache."""
-        return cache.folder_for(self.problem.__name__, self.fingerprint)
+    def _plain(self) -> dict[str, Any] | None:
+        """The entry points as plain Python where Numba's JIT is off, else None."""
+        return plain_engine(self.problem, self.variant) if _is_set("NUMBA_DISABLE_JIT") else None
 
     def __call__(self, name: str, *arguments: Any) -> Any:
         """Calls an entry point."""
+        if self._plain:
+            return self._plain[name](*arguments)
         signature, numbers = calls.described(arguments)
-        if self.is_native:
-            function = self._loaded.get((name, signature)) or self._load(name, signature, arguments)
-            if function:
-                return function(numbers)
-        return self._call_numba(name, signature, arguments)
+        function = self._loaded.get((name, signature)) or self._load(name, signature, arguments)
+        try:
+            return function(numbers)
+        except IndexError as error:  # where bounds are checked
+            from laso.engine.checks import locate
+
+            locate(self.problem, error, name, arguments)
 
     def prepared(self, name: str, *arguments: Any) -> calls.Prepared | None:
-        """Returns a call of an entry point, to be made many times; None if only Numba can run it.
+        """Returns a call of an entry point, to be made many times; None for plain Python.
 
         The contents of the arrays may change between calls.
         """
-        if not self.is_native:
+        if self._plain:
             return None
         signature, numbers = calls.described(arguments)
         function = self._loaded.get((name, signature)) or self._load(name, signature, arguments)
-        return calls.Prepared(function, numbers, arguments) if function else None
+        return calls.Prepared(function, numbers, arguments)
 
-    def _load(self, name: str, signature: str, arguments: tuple[Any, ...]) -> calls.Function | None:
-        """Returns an entry point, shipped, cached or compiled; None if only Numba can run it."""
+    def _load(self, name: str, signature: str, arguments: tuple[Any, ...]) -> calls.Function:
+        """Returns an entry point from the cache, compiled if it is missing there."""
         with _lock:
-            try:
-                if (name, signature) not in self._loaded:
-                    found = shipped.read(self.problem, self.variant, name, signature)
-                    if found is None:
-                        file = self.folder / cache.file_name(name, signature)
-                        found = cache.read(file) or self._compile(name, arguments, file)
-                    self._loaded[name, signature] = load.loaded(*found)
-            except load.Unsupported as error:
-                _warn_unsupported(str(error))
-                self.is_native = False
-        return self._loaded.get((name, signature))
-
-    def _compile(self, name: str, arguments: tuple[Any, ...], file: Path) -> tuple[str, bytes]:
-        from laso.engine.native import jit
-
-        with self._numba(cached=False) as engine:
-            try:
-                jit.check_version()
-                _announce(self.problem, name)
-                found = jit.object_code(engine.entries[name], arguments, check=engine.check)
-            except (load.Unsupported, CompileError, *jit.ERRORS):
-                raise
-            except Exception as error:  # a version of Numba whose inner parts differ
-                raise load.Unsupported(f"Numba made no object code: {error!r}") from error
-        cache.keep(file, *found)
-        return found
-
-    def _call_numba(self, name: str, signature: str, arguments: tuple[Any, ...]) -> Any:
-        """Calls an entry point by Numba, with Numba's own cache."""
-        with self._numba(cached=True) as engine:
-            if (name, signature) not in self._prepared:
-                with _lock:
-                    engine.prepare(name, arguments, lambda: _announce(self.problem, name))
-                self._prepared.add((name, signature))
-            try:
-                return engine.entries[name](*arguments)
-            except IndexError as error:
-                from laso.engine.checks import locate
-
-                locate(self.problem, error, name, arguments)
-
-    @contextlib.contextmanager
-    def _numba(self, *, cached: bool) -> Iterator[Any]:
-        """Gives Numba's functions; explains its errors in terms of the problem's methods."""
-        from laso.engine.native import explain, jit
-
-        with _lock:
-            if cached not in self._engines:
-                folder = cache.writable(self.folder) if cached else None
-                self._engines[cached] = jit.Engine(
-                    self.problem, self.variant, self.fingerprint, folder=folder
+            if (name, signature) not in self._loaded:
+                of_sources = fingerprint(self.problem, self.variant, name)
+                code = cache.found_or_made(
+                    f"{self.problem.__name__}.{name}-{of_sources}",
+                    signature,
+                    lambda: self._compile(name, signature, arguments),
                 )
-        engine = self._engines[cached]
-        try:
-            yield engine
-        except jit.ERRORS as error:
-            raise CompileError(explain.explained(self.problem, engine, error)) from error
+                try:
+                    function = load.loaded(*code)
+                except load.Unsupported:  # what the cache has does not fit this system
+                    function = load.loaded(*self._compile(name, signature, arguments))
+                self._loaded[name, signature] = function
+        return self._loaded[name, signature]
+
+    def _compile(self, name: str, signature: str, arguments: tuple[Any, ...]) -> tuple[str, bytes]:
+        from laso.engine.native import linking
+
+        symbol, module = self.linked(name, signature, arguments)
+        return symbol, linking.object_code(module)
+
+    def linked(self, name: str, signature: str, arguments: tuple[Any, ...]) -> tuple[str, Any]:
+        """Returns the symbol of an entry point, and an LLVM module of it and of the problem.
+
+        A user's methods are compiled first, one by one, so that mistakes are found before the
+        engine is lowered, which takes longer.
+        """
+        from laso.engine.native import explain, linking, lowering
+
+        lowering.check_version()
+        _announce(self.problem, name)
+        with explain.explaining(self.problem):
+            methods = None if self.variant.text else self._methods
+            if methods and is_foreign(self.problem):
+                for method in NAMES:
+                    methods.code(method)
+            symbol, engine = cache.found_or_made(
+                f"engine.{name}-{engine_fingerprint(self.variant, name)}",
+                signature,
+                lambda: lowering.lowered(
+                    lowering.engine(self.variant.package, checked=self.variant.checked)[name],
+                    arguments,
+                ),
+            )
+            return symbol, linking.linked(engine, symbol, methods)
+
+    @cached_property
+    def _methods(self) -> Any:
+        """The problem's methods, compiled by Numba when they are asked for."""
+        from laso.engine.native.linking import Methods
+
+        return Methods(self.problem, full=self.variant.full, checked=self.variant.checked)
+
+
+def plain_engine(problem: type[CompiledProblem], variant: Variant) -> dict[str, Any]:
+    """Returns the kernels as plain Python functions, with the methods of a problem."""
+    flags = flags_of(problem, full=variant.full)
+    space: dict[str, Any] = {}
+    for module in variant.package.MODULES:
+        space |= layout.plain(vars(module))
+    functions = {
+        name: types.FunctionType(value.__code__, space, name)
+        for name, value in space.items()
+        if inspect.isfunction(value) and value not in hashing.OVERLOADED
+    }
+    space |= functions
+    space |= {name: getattr(problem, name) for name in NAMES}
+    space |= {name: lambda value=value: value for name, value in flags.items()}
+    return space
 
 
 def compiled(problem: type[CompiledProblem], *, full: bool = False, exact: bool = False) -> Kernels:
@@ -183,19 +189,17 @@ def on_compile(callback: Listener) -> Iterator[None]:
 
 
 def _announce(problem: type[CompiledProblem], entry: str) -> None:
-    log.info("compiling %s (%s), once: the cache keeps the result", problem.__name__, entry)
+    """Says what takes seconds: to those who listen, else once for each problem on the screen."""
+    is_heard = bool(_listeners) or problem in _announced
+    _announced.add(problem)
+    log.log(
+        logging.INFO if is_heard else logging.WARNING,  # a warning is shown without any set-up
+        "compiling %s (%s) for this computer, once: the next time it is in the cache",
+        problem.__name__,
+        entry,
+    )
     for listener in [*_listeners]:
         listener(problem, entry)
-
-
-@functools.cache
-def _warn_unsupported(reason: str) -> None:
-    """Logs each reason once."""
-    log.warning(
-        "Numba runs the compiled engine, which starts more slowly: %s "
-        "(LASO_NATIVE=0 asks for this without a warning)",
-        reason,
-    )
 
 
 def _is_set(variable: str, *, default: bool = False) -> bool:

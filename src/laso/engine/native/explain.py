@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,7 @@ from laso.engine.native.checks import (
     place_of,
     place_of_global,
 )
-from laso.engine.native.jit import ERRORS, Engine
-from laso.engine.native.sources import PLAIN, fingerprint
+from laso.engine.native.linking import ERRORS, Methods
 from laso.engine.problem import NAMES, CompiledProblem
 
 REMEDY = (
@@ -33,28 +34,28 @@ REMEDIES = {
 }
 
 
-def explained(problem: type[CompiledProblem], engine: Engine, error: Exception) -> str:
-    """Returns which method of the problem is at fault, where, why, and what to do."""
-    found = _mistake(problem, engine)
-    return found or f"{problem.__name__} cannot be compiled: {_reason(error)}\n  {REMEDY}"
+@contextlib.contextmanager
+def explaining(problem: type[CompiledProblem]) -> Iterator[None]:
+    """Turns Numba's errors into CompileError: which method is at fault, where, why, what to do."""
+    try:
+        yield
+    except ERRORS as error:
+        general = f"{problem.__name__} cannot be compiled: {_reason(error)}\n  {REMEDY}"
+        raise CompileError(mistake_in(problem) or general) from error
 
 
 def mistake_in(problem: type[CompiledProblem]) -> str | None:
-    """Returns the same for the first method that cannot be compiled; None if all of them can."""
+    """Returns what is wrong with the first method that cannot be compiled; None if all can."""
     if numba.config.DISABLE_JIT:
         return None
-    return _mistake(problem, Engine(problem, PLAIN, fingerprint(problem)))
-
-
-def _mistake(problem: type[CompiledProblem], engine: Engine) -> str | None:
-    """Compiles each method by itself; returns what is wrong with the first that cannot be."""
+    methods = Methods(problem)
     for name in NAMES:
         try:
-            engine.compile_method(name)
+            methods.code(name)
         except CompileError as own:
             return str(own)
         except ERRORS as own:
-            method = engine.helpers[name].py_func
+            method = methods.functions[name].py_func
             return f"{problem.__name__}.{name} cannot be compiled: {_details(own, method)}"
     return None
 

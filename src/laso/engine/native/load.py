@@ -14,6 +14,7 @@ import sys
 from typing import Any
 
 from laso.engine.native.calls import Function, function_at
+from laso.errors import LasoError
 from laso.locks import adopt
 
 # The object code may call these functions of the C library. They are passed to the linker by
@@ -33,8 +34,8 @@ LIBRARIES: dict[str, tuple[str | None, ...]] = {
 _numbers = itertools.count()
 
 
-class Unsupported(Exception):
-    """Object code cannot be made or loaded here; the message gives the reason."""
+class Unsupported(LasoError):
+    """Machine code cannot be made or loaded here; the message gives the reason."""
 
 
 def loaded(symbol: str, code: bytes) -> Function:

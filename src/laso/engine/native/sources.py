@@ -1,7 +1,7 @@
-"""The modules that make up the compiled code, declared once, and their fingerprint.
+"""Fingerprints of compiled code: hashes of all that it depends on.
 
-Compilation and the cache both read this declaration, so that no edit of a module can leave stale
-code in the cache.
+A fingerprint covers the functions that an entry point reaches, as the bytecode of Python has them,
+so that a comment, a docstring or a function that is not called changes nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 
 from laso.engine import hashing, kernels, lattice, layout, option_kinds, text
 from laso.engine.native import calls
-from laso.engine.problem import NAMES, CompiledProblem
+from laso.engine.problem import NAMES, CompiledProblem, flags_of
 
 
 class Variant(NamedTuple):
@@ -51,60 +51,28 @@ class Variant(NamedTuple):
 
 PLAIN = Variant(full=False, exact=False, checked=False)
 
-COMPILING = ("jit.py", "common.py", "packed.py", "parts.py")  # only compilation imports them
-SUPPORT = (
-    hashing,
-    layout,
-    option_kinds,
-    calls,
-)  # not compiled as a whole, but compiled code depends on them
+# Modules that decide how code is lowered; only compilation imports those named by a string.
+LOWERING = ("lowering", "packed", "parts")
+LINKING = ("linking",)
+SUPPORT = (hashing, layout, option_kinds, calls)
 
 
-def flags(problem: type[CompiledProblem]) -> tuple[bool, ...]:
-    """Returns the attributes of a problem that compiled code depends on."""
-    names = ("weighted", "key_of_group", "segments", "partial_states")
-    return tuple(bool(getattr(problem, name)) for name in names)
+def engine_fingerprint(variant: Variant, entry: str) -> str:
+    """Returns a hash of everything that the lowered code of an entry point depends on."""
+    return _digest(_versions(), variant.checked, _reached(variant.package, entry))
 
 
-def fingerprint(problem: type[CompiledProblem], variant: Variant = PLAIN) -> str:
-    """Returns a hash of everything that code compiled on this machine depends on."""
+def fingerprint(problem: type[CompiledProblem], variant: Variant, entry: str) -> str:
+    """Returns a hash of everything that the machine code of an entry point depends on."""
+    given = [engine_fingerprint(variant, entry), _processor(), _native_code(*LINKING)]
+    return _digest(*given, *(() if variant.text else (_methods(problem, variant.full),)))
+
+
+def _digest(*values: object) -> str:
     digest = hashlib.sha256()
-    digest.update(repr((_versions(), _processor(), variant, *flags(problem))).encode())
-    for file in _engine_files(variant):
-        digest.update(Path(file).read_bytes())
-    seen: set[int] = set()
-    for name in NAMES:
-        _hash_function(getattr(problem, name), digest, seen)
+    for value in values:
+        digest.update(value if isinstance(value, bytes) else repr(value).encode())
     return digest.hexdigest()[:16]
-
-
-def source_fingerprint(problem: type[CompiledProblem], variant: Variant = PLAIN) -> str:
-    """Returns a hash of all sources and constants, the same under every version of Python.
-
-    It hashes whole files where ``fingerprint`` hashes bytecode, which each version has its own of.
-    """
-    digest = hashlib.sha256()
-    digest.update(repr((tuple(variant), *flags(problem), problem.__qualname__)).encode())
-    functions = [f for name in NAMES for f in plain_functions(getattr(problem, name))]
-    modules = sorted({function.__module__ for function in functions})
-    own = [sys.modules[name].__file__ for name in modules]
-    for file in [*_engine_files(variant), *own]:
-        digest.update(Path(str(file)).read_bytes())
-    for name, value in sorted(
-        (name, repr(value))
-        for function in functions
-        for name in function.__code__.co_names
-        if isinstance(value := function.__globals__.get(name), int | float | str | tuple)
-    ):
-        digest.update(f"{name}={value};".encode())
-    return digest.hexdigest()[:16]
-
-
-def _engine_files(variant: Variant) -> list[str | Path]:
-    """Returns the files of the engine that compiled code depends on."""
-    modules = [*SUPPORT, kernels, variant.package, *variant.package.MODULES]
-    files = [str(module.__file__) for module in modules]
-    return [*files, __file__, *(Path(__file__).with_name(name) for name in COMPILING)]
 
 
 @functools.cache
@@ -114,7 +82,8 @@ def _versions() -> tuple[str, ...]:
 
     numba = find_spec("numba")
     file = Path(str(numba and numba.origin)).with_name("_version.py")
-    return file.read_text(encoding="utf-8"), llvmlite.__version__, np.__version__
+    numba_version = file.read_text(encoding="utf-8")
+    return sys.version, numba_version, llvmlite.__version__, np.__version__
 
 
 @functools.cache
@@ -133,16 +102,71 @@ def _processor() -> tuple[str, ...]:
     return (platform.machine(), *settings, binding.get_host_cpu_name(), features)
 
 
+# --------------------------------------------------------------------------- bytecode
+
+
+@functools.cache
+def _reached(package: types.ModuleType, entry: str) -> bytes:
+    """Returns a hash of an entry point, of all kernels it calls, and of what lays out arrays."""
+    digest = hashlib.sha256()
+    owner = next(module for module in package.MODULES if entry in vars(module))
+    _hash_function(getattr(owner, entry), digest, set())
+    digest.update(repr(sorted(package.INLINED)).encode() + _native_code(*LOWERING))
+    layouts = [module for module in package.MODULES if module.__name__.endswith("layout")]
+    for module in (*SUPPORT, *layouts):
+        _hash_module(module.__name__, digest)
+    return digest.digest()
+
+
+def _methods(problem: type[CompiledProblem], full: bool) -> bytes:
+    """Returns a hash of the methods of a problem, of what they call, and of its flags."""
+    digest, seen = hashlib.sha256(repr(flags_of(problem, full=full)).encode()), set[int]()
+    for name in NAMES:
+        digest.update(name.encode())
+        _hash_function(getattr(problem, name), digest, seen)
+    return digest.digest()
+
+
+@functools.cache
+def _native_code(*names: str) -> bytes:
+    """Returns a hash of modules of this folder, which need not be imported."""
+    digest = hashlib.sha256()
+    for name in names:
+        _hash_module(f"{__package__}.{name}", digest)
+    return digest.digest()
+
+
+def _hash_module(name: str, digest: Any) -> None:
+    spec = find_spec(name)
+    loader: Any = spec and spec.loader
+    pending = [loader.get_code(name)]
+    while pending:
+        pending += _hash_code(pending.pop(), digest)
+
+
+def _hash_code(code: types.CodeType, digest: Any) -> list[types.CodeType]:
+    """Hashes bytecode and constants but no text in words; returns the code of inner functions."""
+    digest.update(repr((code.co_name, code.co_code, code.co_names, code.co_varnames)).encode())
+    inner = []
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            inner.append(constant)
+        elif not (isinstance(constant, str) and " " in constant):  # a docstring
+            is_set = isinstance(constant, frozenset)  # without an order
+            digest.update(repr(sorted(map(repr, constant)) if is_set else constant).encode())
+    return inner
+
+
 def plain_functions(function: Any) -> Iterator[Any]:
     """Yields a function and the plain Python functions that it calls, directly or not."""
     pending, seen = [function], set()
     while pending:
-        found = pending.pop(0)
-        if not inspect.isfunction(found) or found in seen or found in hashing.OVERLOADED:
+        called = pending.pop(0)
+        if not inspect.isfunction(called) or called in seen or called in hashing.OVERLOADED:
             continue
-        seen.add(found)
-        yield found
-        pending += [found.__globals__.get(name) for name in found.__code__.co_names]
+        seen.add(called)
+        yield called
+        pending += [called.__globals__.get(name) for name in called.__code__.co_names]
 
 
 def _hash_function(function: Any, digest: Any, seen: set[int]) -> None:
@@ -154,12 +178,7 @@ def _hash_function(function: Any, digest: Any, seen: set[int]) -> None:
     pending = [function.__code__]
     while pending:
         code = pending.pop()
-        digest.update(repr((code.co_name, code.co_code, code.co_names, code.co_varnames)).encode())
-        for constant in code.co_consts:
-            if isinstance(constant, types.CodeType):
-                pending.append(constant)
-            else:
-                digest.update(repr(constant).encode())
+        pending += _hash_code(code, digest)
         for name in code.co_names:
             for value in _values_of(name, function.__globals__, code.co_names):
                 _hash_value(name, value, digest, seen)
