@@ -103,7 +103,7 @@ def tight(table: WeightTable, run: Run, width: int) -> tuple[WeightTable, Run]:
     small = {"v": np.zeros((0, n_labels), kind), "u": np.zeros((0, n_labels), kind)}
     if len(table.heads):
         small = {"v": table.v[:0].copy(), "u": table.u[:0].copy(), "heads": table.heads[:1].copy()}
-    room = max(len(run.agenda) + 1, 2 * width + 1)
+    room = max(len(run.agenda) + 1, 2 * width + 1, len(run.sums))
     return (
         table._replace(
             slots=np.zeros((1, 2), np.int64),

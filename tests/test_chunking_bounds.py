@@ -12,6 +12,7 @@ from laso import beam, delayed, early, greedy, perceptron, restart, worst
 from laso.engine import layout as at
 from laso.engine import shared
 from laso.engine.bloom import with_filter
+from laso.engine.kernels.bounds import LEVELS
 from laso.engine.layout import Dataset, Out
 from laso.engine.machine import Machine, all_of, as_names, averaged, new_table
 from laso.engine.options import options_for, own_key
@@ -108,7 +109,7 @@ def test_learning_that_fills_rounds_when_they_open_makes_the_same_updates(
 def assert_bounded(run: Any, table: Any) -> None:
     """No weight exceeds the upper bound of its key."""
     used = table.slots[table.slots[:, at.SLOT_ROW] != 0]
-    caps = run.levels[run.caps[used[:, at.SLOT_KEY] & (len(run.caps) - 1)]]
+    caps = LEVELS[run.caps[used[:, at.SLOT_KEY] & (len(run.caps) - 1)]]
     assert len(run.caps) > 1
     assert np.all(table.v[used[:, at.SLOT_ROW] - 1].max(axis=1) <= caps)
 

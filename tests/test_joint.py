@@ -25,11 +25,10 @@ from laso import (
 )
 from laso.data import load_bundled, read_columns, write_columns
 from laso.engine import layout as at
-from laso.engine.kernels.scoring import choose_caps
+from laso.engine.kernels.bounds import LEVELS, choose_caps
 from laso.engine.kernels.weights import add_entry_to_row, entry_of
 from laso.engine.machine import as_names, grown_table, new_table
 from laso.engine.rows import dense_rows
-from laso.engine.shared import all_levels
 from laso.engine.slots import placed
 from laso.tasks.joint.encoder import JointEncoder, layer_labels, row_labels
 from laso.tasks.joint.feature_sets import rich_features
@@ -376,9 +375,9 @@ def test_no_weight_exceeds_its_cap(sparse):
             table.v[entry_of(table, row, label), 0] = weights[row, label]
         else:
             table.v[row, label] = weights[row, label]
-    run = SimpleNamespace(caps=np.zeros(64, np.uint8), levels=all_levels(), meta=[9] * 99)
+    run = SimpleNamespace(caps=np.zeros(64, np.uint8), meta=[9] * 99)
     choose_caps(table, run)
     most = np.maximum(dense_rows(table, np.arange(rows)).max(axis=1), 0)
     for c in range(64):  # several keys share a cap
-        weight, cap = most[keys & 63 == c].max(initial=0), run.levels[run.caps[c]]
-        assert weight <= cap <= max(1.1 * weight, run.levels[1] * (weight > 0))
+        weight, cap = most[keys & 63 == c].max(initial=0), LEVELS[run.caps[c]]
+        assert weight <= cap <= max(1.1 * weight, LEVELS[1] * (weight > 0))

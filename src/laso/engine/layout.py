@@ -226,36 +226,17 @@ class Run(NamedTuple):
     noted_sums: Array  # like the weights (width, MOST_NOTED): the sums of these steps
     group_bounds: Array  # float64, beside groups: upper bounds on their sums
     best_scores: Array  # float64 (width,): the best scores of a node's steps
-    out: Out  # (MAX_FEATURES + SLACK,), or for all factors together if their sums are kept
+    out: Out  # (MAX_FEATURES + SLACK,), or with room for the features of several bundles
     rows: Array  # int64, beside out: the weight rows of the features
-    kept_keys: (
-        Array  # int64 (MAX_FEATURES + SLACK,): features of the last step that are in no block
-    )
-    kept_rows: Array  # int64, beside kept_keys: their weight rows
-    kept_sums: Array  # like the weights (labels,): the sums of these rows
-    contents: Array  # int64 (a power of two,): the contents of blocks whose own sums are known
-    content_sums: Array  # like the weights, beside contents: these sums; a single row is not kept
-    step_names: Array  # int64 (rounds * width,): names of the features in no block, by round
-    step_sums: Array  # like the weights, beside step_names: the sums of these features
-    step_maxima: Array  # float64, beside step_names: the highest of these sums
-    kept_names: Array  # int64 (a power of two,): such names, of any round and input
-    kept_steps: Array  # like the weights, beside kept_names: their sums
     caps: Array  # uint8 (a power of two,): levels above the weights of keys; a single one: unknown
-    levels: Array  # float64 (256,): upper bounds, ascending
-    reaches: Array  # float64 (rounds,): the best score of a step from a round, but for its block
-    choices: Array  # int64 (labels,): the listed labels of a segment
     expanded: Array  # int64 (rounds, FIRST_EXPANDED + width): ExpandedColumn, then nodes
-    listed: Array  # int64 (some, ListedColumn): blocks whose features are looked up together
-    ahead: Out  # like out, with room for the features of several blocks
-    ahead_rows: Array  # int64, beside ahead: the weight rows of these features
     sums: Array  # like the weights (labels,): the scores of a group
-    block_sums: Array  # like the weights (blocks + factors + 1 + kept factor sums, labels)
-    block_maxima: Array  # float64, beside block_sums: the highest sum of a label; then of kept_sums
-    block_versions: Array  # int64 (blocks,): the version of the weights that the sums are for
+    bundle_names: Array  # int64: what the rows of bundle_sums hold (see kernels/bundles.py)
+    bundle_sums: Array  # like the weights (blocks + factors or steps + named bundles, labels)
+    bundle_maxima: Array  # float64, beside bundle_sums: the highest sum of a label
     block_owners: Array  # int64 (blocks,): the factor of an update that used the block last
     factor_rows: Array  # int64 (factors + 1, FactorColumn); the last row is the group's own
-    kept_marks: Array  # int64 (KEPT_SUMS * (factors + 1), KeptColumn): fingerprints of kept sums
-    waiting: Array  # int64 (factors + 1, WaitingColumn): factors whose sums are to be kept
+    waiting: Array  # int64 (some, WaitingColumn): bundles whose features are looked up together
     block_stack: Array  # int64 (blocks + 1, StackColumn): from a block down to its sub-blocks
     meta: Array  # int64 (RunMeta,)
     delta: Array  # int64 (entries, DeltaColumn): the entries of Delta
@@ -311,15 +292,6 @@ class NotedColumn(IntEnum):
     NOTED = 0  # the number of steps; -1: they are too many
 
 
-class ListedColumn(IntEnum):
-    """A block whose features are looked up together with those of others."""
-
-    LISTED_BLOCK = 0
-    LISTED_PLACE = 1  # of its own sums in content_sums
-    LISTED_FIRST = 2  # its first feature in ahead; -1: its own sums are known
-    LISTED_ROWS = 3  # the number of its features that have a row
-
-
 class ExtraList(IntEnum):
     """The lists of the agenda after the rounds, counted from the first of them."""
 
@@ -331,26 +303,17 @@ class FactorColumn(IntEnum):
     """The sums of a factor."""
 
     SUMMED_IN = 0  # the expansion in which they were computed
-    SUMS_ROW = 1  # their row in block_sums; -1: the factor has no features
-
-
-class KeptColumn(IntEnum):
-    """The sums of a factor that are kept after all other rows of block_sums."""
-
-    FINGERPRINT = 0
-    WEIGHTS_OF = 1  # the version of the weights
+    SUMS_ROW = 1  # their row in bundle_sums; -1: the factor has no features
 
 
 class WaitingColumn(IntEnum):
-    """A factor whose sums are kept, while these are computed or found."""
+    """A bundle whose features are looked up together with those of others."""
 
-    WAITING_AT = 0  # its row in factor_rows
-    WAITING_GROUP = 1
-    WAITING_MARK = 2  # its fingerprint
-    WAITING_PLACE = 3  # where its sums are kept
-    WAITING_ROW = 4  # the row of block_sums for them
-    WAITING_FIRST = 5  # where its features begin in out
-    WAITING_COUNT = 6  # the number of its features that may have weights
+    WAITING_FOR = 0  # its group or block
+    WAITING_NAME = 1
+    WAITING_ROW = 2  # the row of bundle_sums for the sums of these features
+    WAITING_FIRST = 3  # where its features begin in out; -1: their sums are known
+    WAITING_COUNT = 4  # the number of its features that may have weights
 
 
 class StackColumn(IntEnum):
@@ -383,6 +346,7 @@ class ScratchRow(IntEnum):
     FRONTIER = 0
     PATH = 1
     BLOCK_CODES = 2
+    CHOICES = 3  # the listed labels of a segment
 
 
 class LossColumn(IntEnum):
@@ -416,15 +380,15 @@ class RunMeta(IntEnum):
     FAULT_LOW = 18  # the value should be at least this one
     FAULT_HIGH = 19  # and at most this one
     ERRORS = 20  # the number of errors whose differences are in Delta
-    KEPT_KEYS = 21  # the number of kept_keys
-    KEPT_ROWS = 22  # the number of kept_rows
-    KEPT_VERSION = 23  # the version of the weights for which rows are kept
-    WEIGHTS = 24  # like VERSION, but the same for the next input; kept sums of others are stale
+    MOST_FEATURES = 21  # the largest number of features that one call writes
+    FIRST_NAMED = 22  # the first row of named bundles
+    NAMED_MASK = 23  # the number of their rows less 1; of a page, where factors have names
+    WEIGHTS = 24  # like VERSION, but the same for the next input; named bundles of others are stale
     DROPOUT = 25  # the share of the features of blocks to leave out, of DROPOUT_SCALE; 0: none
     DROPOUT_SEED = 26
     VISIT = 27  # a number drawn for the present visit of an example
-    LISTED = 28  # the number of listed blocks
-    AHEAD = 29  # the number of their features
+    LISTED = 28  # the number of blocks that wait
+    LISTED_FEATURES = 29  # the number of their features
     RAISED = 30  # how many caps were raised since they were chosen
     CAPPED_UPDATES = 31  # GENERATION and TICKS of the table for which the caps are valid
     CAPPED_TICKS = 32
@@ -441,31 +405,22 @@ EXPANDED, LENGTHS = ExpandedColumn
 FIRST_EXPANDED = len(ExpandedColumn)
 (NOTED,) = NotedColumn
 FIRST_NOTED = len(NotedColumn)
-LISTED_BLOCK, LISTED_PLACE, LISTED_FIRST, LISTED_ROWS = ListedColumn
 OPEN_ROUND, WAITING_GOALS = ExtraList
 EXTRA_LISTS = len(ExtraList)
 SUMMED_IN, SUMS_ROW = FactorColumn
-FINGERPRINT, WEIGHTS_OF = KeptColumn
-(
-    WAITING_AT,
-    WAITING_GROUP,
-    WAITING_MARK,
-    WAITING_PLACE,
-    WAITING_ROW,
-    WAITING_FIRST,
-    WAITING_COUNT,
-) = WaitingColumn
-KEPT_SUMS = 1 << 8  # sums that are kept for each factor
+WAITING_FOR, WAITING_NAME, WAITING_ROW, WAITING_FIRST, WAITING_COUNT = WaitingColumn
 STACK_BLOCK, NEXT_SUB_BLOCK = StackColumn
 DELTA_ROW, DELTA_LABEL, DELTA_NEXT, DELTA_KEY, DELTA_ENTRY = DeltaColumn
 SIBLINGS, CONTENDERS = Side
-FRONTIER, PATH, BLOCK_CODES = ScratchRow
+FRONTIER, PATH, BLOCK_CODES, CHOICES = ScratchRow
 TOTAL_LOSS, TOTAL_MASS = LossColumn
 META = tuple(RunMeta)
 NODES, ROUND_AT, ROUND_END, WAITING, QUEUED, LOW, GOODS, VERSION, DEQUEUED, ENTRIES = META[:10]
 PENDING, GENERATED, ORACLE, STACK_TOP, EXPANSION, FAULT, FAULT_METHOD, FAULT_VALUE = META[10:18]
-FAULT_LOW, FAULT_HIGH, ERRORS, KEPT_KEYS, KEPT_ROWS, KEPT_VERSION, WEIGHTS, DROPOUT = META[18:26]
-DROPOUT_SEED, VISIT, LISTED, AHEAD, RAISED = META[26:31]
+FAULT_LOW, FAULT_HIGH, ERRORS, MOST_FEATURES, FIRST_NAMED, NAMED_MASK, WEIGHTS, DROPOUT = META[
+    18:26
+]
+DROPOUT_SEED, VISIT, LISTED, LISTED_FEATURES, RAISED = META[26:31]
 CAPPED_UPDATES, CAPPED_TICKS, CAPPED_AT, CAPS_WANTED, NOTES = META[31:]
 MOST_NOTED = 128  # steps of a node
 DROPOUT_SCALE = 1 << 31

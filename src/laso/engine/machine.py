@@ -30,8 +30,9 @@ from laso.engine.rows import (
 from laso.engine.shared import (
     capped,
     keep_caps,
-    no_sharing,
+    named_rows,
     note_capped,
+    with_bundles,
     with_segments,
     with_shared,
 )
@@ -212,12 +213,12 @@ def new_run(
     rounds = int(most[at.STEPS]) + 1
     nodes = 2 * rounds * (width + 1) + 16
     check_nodes(nodes, int(most[at.STATE_SIZE]), what)
-    features, scratch = most[at.MAX_FEATURES] + at.SLACK, 2 * (rounds + width) + 64
-    blocks, labels, dtype = most[at.BLOCKS], n_labels(table), table.v.dtype
-    factors = most[at.FACTORS] + 1 if is_factored(problem) else 0
-    kept, together = 0, features
+    features = int(most[at.MAX_FEATURES]) + at.SLACK
+    scratch = max(2 * (rounds + width) + 64, n_labels(table))
+    blocks, labels, dtype = int(most[at.BLOCKS]), n_labels(table), table.v.dtype
+    factors = int(most[at.FACTORS]) + 1 if is_factored(problem) else 0
     if has_fingerprints(problem):
-        kept, together = at.KEPT_SUMS * factors, int(factors * most[at.MAX_FEATURES]) + at.SLACK
+        features = int(factors * most[at.MAX_FEATURES]) + at.SLACK
     run = Run(
         states=np.zeros((nodes, most[at.STATE_SIZE]), np.int32),
         ints=np.zeros((nodes, len(at.NodeColumn)), np.int64),
@@ -228,19 +229,16 @@ def new_run(
         noted_sums=np.zeros((width, at.MOST_NOTED), dtype),
         group_bounds=np.zeros(most[at.MAX_GROUPS] + at.SLACK),
         best_scores=np.zeros(width),
-        out=Out(np.zeros(together, np.int64), np.ones(together)),
-        rows=np.zeros(together, np.int64),
-        kept_keys=np.zeros(features, np.int64),
-        kept_rows=np.zeros(features, np.int64),
-        kept_sums=np.zeros(labels, dtype),
-        **no_sharing(labels, dtype),
+        out=Out(np.zeros(features, np.int64), np.ones(features)),
+        rows=np.zeros(features, np.int64),
+        caps=np.zeros(1, np.uint8),
+        expanded=np.zeros((0, at.FIRST_EXPANDED), np.int64),
         sums=np.zeros(labels, dtype),
-        block_sums=np.zeros((blocks + factors + kept, labels), dtype),
-        block_maxima=np.zeros(blocks + factors + kept + 1),
-        block_versions=np.zeros(blocks, np.int64),
+        bundle_names=np.zeros(0, np.int64),
+        bundle_sums=np.zeros((0, labels), dtype),
+        bundle_maxima=np.zeros(0),
         block_owners=np.zeros(blocks, np.int64),
         factor_rows=np.zeros((factors, len(at.FactorColumn)), np.int64),
-        kept_marks=np.zeros((kept, len(at.KeptColumn)), np.int64),
         waiting=np.zeros((factors, len(at.WaitingColumn)), np.int64),
         block_stack=np.zeros((blocks + 1, len(at.StackColumn)), np.int64),
         meta=np.zeros(len(at.RunMeta), np.int64),
@@ -251,8 +249,8 @@ def new_run(
         scratch=np.zeros((len(at.ScratchRow), scratch), np.int64),
         losses=np.zeros(len(at.LossColumn)),
     )
-    run.meta[at.PENDING] = -1
-    return run
+    run.meta[at.PENDING], run.meta[at.MOST_FEATURES] = -1, most[at.MAX_FEATURES]
+    return with_bundles(run, blocks + factors, named_rows(problem, factors))
 
 
 def check_nodes(n: int, size: int, what: str) -> None:
@@ -383,7 +381,7 @@ class Machine:
                 extra = max(len(run.delta), int(table.ints[at.ROWS]) // 4)
                 # As many as one step adds; but an update begins anew, if it is delayed even the
                 # example, without the rows that it had added: then it needs room for more steps.
-                moves = len(run.kept_rows) << min(tries, MOST_TRIES)
+                moves = int(run.meta[at.MOST_FEATURES] + at.SLACK) << min(tries, MOST_TRIES)
                 tries += 1
                 table = grown_table(table, extra, moves=moves)
             elif status in (at.MORE_NODES, at.MORE_ENTRIES, at.MORE_SCRATCH):

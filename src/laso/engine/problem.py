@@ -36,9 +36,8 @@ FLAGS = (
     "WEIGHTED",
     "FULL",
     "FACTORED",
-    "GROUPED",
     "NARROWED",
-    "KEPT",
+    "NAMED",
     "SHARED",
     "SEGMENTS",
     "KEY_OF_GROUP",
@@ -241,11 +240,6 @@ def is_foreign(problem: type[CompiledProblem]) -> bool:
     return not own or problem.__module__.startswith("laso.examples.")
 
 
-def is_grouped(problem: type[CompiledProblem]) -> bool:
-    """Return whether the operators of a state may have several groups."""
-    return problem.groups is not CompiledProblem.groups
-
-
 def is_narrowed(problem: type[CompiledProblem]) -> bool:
     """Return whether a problem lists the labels of groups."""
     return problem.n_choices is not CompiledProblem.n_choices
@@ -288,9 +282,8 @@ def flags_of(problem: type[CompiledProblem], *, full: bool) -> dict[str, bool]:
         "WEIGHTED": weighted,
         "FULL": full,
         "FACTORED": is_factored(problem),
-        "GROUPED": is_grouped(problem) and not weighted,
         "NARROWED": is_narrowed(problem),
-        "KEPT": has_fingerprints(problem),
+        "NAMED": has_fingerprints(problem),
         "SHARED": is_shared(problem) and not weighted,
         "SEGMENTS": segments,
         "KEY_OF_GROUP": bool(problem.key_of_group),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from weakref import ref
 
 import numpy as np
@@ -13,6 +12,7 @@ from laso.engine.layout import Array, Out, Run, WeightTable
 from laso.engine.option_kinds import Options
 from laso.engine.problem import (
     CompiledProblem,
+    has_fingerprints,
     has_segments,
     is_capped,
     is_factored,
@@ -21,61 +21,52 @@ from laso.engine.problem import (
 
 CONTENTS_PER_ITEM, MOST_CONTENTS = 4, (1 << 17) - 1
 BLOCKS_AHEAD, FEATURES_AHEAD = 256, 1024  # that are looked up together
-KEPT_STEPS = 1 << 12
+NAMED_FACTORS, NAMED_STEPS, NAMED_SEGMENTS = 1 << 8, 1 << 4, 1 << 12  # rows of named bundles
 MOST_CAPS = 1 << 17  # that stay in the processor's cache
 CAPS_PER_RAISED = 2  # caps are chosen anew when one of so many was raised
 _caps: dict[int, tuple[ref[Array], Array]] = {}  # that decoding has chosen, by the weights
 CAPPED = slice(int(at.CAPPED_UPDATES), int(at.CAPPED_AT) + 1)
 
 
-def no_sharing(labels: int, dtype: Any) -> dict[str, Any]:
-    """Return the arrays of a run in which nothing is shared."""
-    return {
-        "contents": np.zeros(1, np.int64),
-        "content_sums": np.zeros((1, labels), dtype),
-        "step_names": np.zeros(0, np.int64),
-        "step_sums": np.zeros((0, labels), dtype),
-        "step_maxima": np.zeros(0),
-        "kept_names": np.zeros(1, np.int64),
-        "kept_steps": np.zeros((1, labels), dtype),
-        "caps": np.zeros(1, np.uint8),
-        "levels": all_levels(),
-        "reaches": np.zeros(0),
-        "choices": np.zeros(labels, np.int64),
-        "expanded": np.zeros((0, at.FIRST_EXPANDED), np.int64),
-        "listed": np.zeros((0, len(at.ListedColumn)), np.int64),
-        "ahead": Out(np.zeros(0, np.int64), np.zeros(0)),
-        "ahead_rows": np.zeros(0, np.int64),
-    }
+def named_rows(problem: type[CompiledProblem], factors: int) -> tuple[int, int]:
+    """Return the number of pages for named bundles, and of the rows of each, a power of two."""
+    if has_fingerprints(problem):
+        return factors, NAMED_FACTORS
+    return 1, NAMED_STEPS if is_shared(problem) else 1
+
+
+def with_bundles(run: Run, numbered: int, named: tuple[int, int]) -> Run:
+    """Return working space with so many rows for numbered bundles, and pages for named ones."""
+    pages, size = named
+    n, labels = numbered + pages * size, len(run.sums)
+    run.meta[at.FIRST_NAMED], run.meta[at.NAMED_MASK] = numbered, size - 1
+    return run._replace(
+        bundle_names=np.zeros(n, np.int64),
+        bundle_sums=np.zeros((n, labels), run.sums.dtype),
+        bundle_maxima=np.zeros(n),
+    )
 
 
 def with_segments(problem: type[CompiledProblem], options: Options, run: Run) -> Run:
     """Return working space in which rounds are filled when they open, if steps are segments."""
     if not has_segments(problem) or options.kind != kinds.ROUNDS or not options.keyed:
         return run
-    rounds, width, ahead = len(run.agenda), options.width, FEATURES_AHEAD + len(run.rows)
-    labels, dtype = run.content_sums.shape[1], run.content_sums.dtype
-    return run._replace(
-        step_names=np.zeros(rounds * width, np.int64),
-        step_sums=np.zeros((rounds * width, labels), dtype),
-        step_maxima=np.zeros(rounds * width),
-        kept_names=np.zeros(KEPT_STEPS, np.int64),
-        kept_steps=np.zeros((KEPT_STEPS, labels), dtype),
-        reaches=np.zeros(rounds),
+    rounds, width, features = len(run.agenda), options.width, FEATURES_AHEAD + len(run.rows)
+    run = run._replace(
+        out=Out(np.zeros(features, np.int64), np.ones(features)),
+        rows=np.zeros(features, np.int64),
         expanded=np.zeros((rounds, at.FIRST_EXPANDED + width), np.int64),
-        listed=np.zeros((BLOCKS_AHEAD, len(at.ListedColumn)), np.int64),
-        ahead=Out(np.zeros(ahead, np.int64), np.ones(ahead)),
-        ahead_rows=np.zeros(ahead, np.int64),
+        waiting=np.zeros((BLOCKS_AHEAD, len(at.WaitingColumn)), np.int64),
     )
+    return with_bundles(run, len(run.block_owners) + rounds * width, (1, NAMED_SEGMENTS))
 
 
 def with_shared(problem: type[CompiledProblem], run: Run, table: WeightTable, items: int) -> Run:
     """Return working space for decoding so many items, with room for what a problem shares."""
     if is_shared(problem) and not problem.weighted:
-        labels, dtype = run.content_sums.shape[1], run.content_sums.dtype
         n = 1 << min(CONTENTS_PER_ITEM * items, MOST_CONTENTS).bit_length()
-        sums = np.zeros((n, labels), dtype)
-        run = run._replace(contents=np.zeros(n, np.int64), content_sums=sums)
+        size = max(n, int(run.meta[at.NAMED_MASK]) + 1)
+        run = with_bundles(run, int(run.meta[at.FIRST_NAMED]), (1, size))
     if not has_caps(problem, run, table):
         return run
     known = _caps.get(id(table.v))
@@ -136,9 +127,3 @@ def with_caps(run: Run, table: WeightTable) -> Run:
     """Return working space for upper bounds on weights, which the kernels choose."""
     run.meta[at.CAPS_WANTED] = 1
     return run._replace(caps=np.zeros(n_caps(table), np.uint8))
-
-
-def all_levels() -> Array:
-    """Return the upper bounds that caps stand for: 0, eight for each power of two, infinity."""
-    some = np.exp2((np.arange(254) - 144) / 8)
-    return np.concatenate([[0.0], (1 + 1e-6) * some, [np.inf]])  # with room for rounding

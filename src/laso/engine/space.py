@@ -52,7 +52,7 @@ def new_lattice(run: Run, *, lists: int, nodes: int, edges: int) -> Lattice:
 
 def new_gradient(run: Run, slots: int) -> Gradient:
     """Return room for a gradient of ``slots`` rows."""
-    blocks, labels = run.block_sums.shape
+    blocks, labels = len(run.block_owners), len(run.sums)
     return Gradient(
         rows=np.zeros(slots, np.int64),
         values=np.zeros((slots, labels)),

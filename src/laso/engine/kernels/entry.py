@@ -5,9 +5,9 @@
 from __future__ import annotations
 
 from laso.engine.hashing import mix
+from laso.engine.kernels.bounds import choose_caps
 from laso.engine.kernels.figures import forget_example, learn_full, learn_one, search_one
 from laso.engine.kernels.placeholders import CAPPED, FULL, limits
-from laso.engine.kernels.scoring import choose_caps
 from laso.engine.layout import (
     CAPS_WANTED,
     DEPTH,
@@ -18,7 +18,6 @@ from laso.engine.layout import (
     GENERATED,
     GENERATION,
     GROUP,
-    KEPT_VERSION,
     LABEL,
     MORE_ENTRIES,
     NO_GOLD,
@@ -59,7 +58,6 @@ def largest(dataset, order, most, one):
 
 def forget_kept(table, run):
     """Let nothing that was kept be used: since the last call rows and weights may have changed."""
-    run.meta[KEPT_VERSION] = -1
     run.meta[WEIGHTS] += 1
     if CAPPED() and run.meta[CAPS_WANTED]:
         choose_caps(table, run)

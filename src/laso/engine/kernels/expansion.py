@@ -16,6 +16,7 @@ from laso.engine.kernels.agenda import (
     step_to,
     write_groups,
 )
+from laso.engine.kernels.bundles import score_labels
 from laso.engine.kernels.factors import bound_groups, has_good, score_factors
 from laso.engine.kernels.placeholders import (
     CAPPED,
@@ -30,7 +31,6 @@ from laso.engine.kernels.placeholders import (
     loss,
 )
 from laso.engine.kernels.promises import checked_choices, checked_labels, listed_label, note_fault
-from laso.engine.kernels.scoring import score_labels, score_shared
 from laso.engine.kernels.weights import fill
 from laso.engine.layout import (
     BAD_KEY,
@@ -70,10 +70,7 @@ def score_group(x, state, group, table, run, least, n):
     """
     if FACTORED():
         return score_factors(x, state, group, table, run, least, n)
-    if SHARED():
-        return score_shared(x, state, group, table, run, least, n)
-    score_labels(x, state, group, table, run)
-    return True
+    return score_labels(x, state, group, table, run, least)
 
 
 def checked_round(at, low, rounds):

@@ -6,8 +6,20 @@ from __future__ import annotations
 
 import math
 
-from laso.engine.hashing import prefetch
-from laso.engine.kernels.placeholders import KEPT, NARROWED, factors, fingerprint, is_good
+from laso.engine.hashing import mix, prefetch
+from laso.engine.kernels.bounds import bound_block, is_summed
+from laso.engine.kernels.bundles import (
+    copy_bundle,
+    is_known,
+    look_up,
+    n_blocks,
+    place_of,
+    request_waiting,
+    set_maximum,
+    sum_block,
+    sum_waiting,
+)
+from laso.engine.kernels.placeholders import NAMED, NARROWED, factors, fingerprint, is_good
 from laso.engine.kernels.promises import (
     checked_block,
     checked_choice,
@@ -17,106 +29,62 @@ from laso.engine.kernels.promises import (
     features_in,
     note_fault,
 )
-from laso.engine.kernels.scoring import bound_block, highest, is_summed, sum_block
-from laso.engine.kernels.weights import (
-    add_known_rows,
-    add_rows,
-    fill,
-    find_rows,
-    request_entries,
-    request_rows,
-)
+from laso.engine.kernels.weights import add_rows, fill
 from laso.engine.layout import (
     BAD_COUNT,
     DONE,
     EXPANSION,
     FAULT,
-    FINGERPRINT,
     IN_FACTORS,
-    KEPT_SUMS,
     SAME_LABEL,
     SUMMED_IN,
     SUMS_ROW,
     VERSION,
-    WAITING_AT,
-    WAITING_COUNT,
-    WAITING_FIRST,
-    WAITING_GROUP,
-    WAITING_MARK,
-    WAITING_PLACE,
+    WAITING_FOR,
+    WAITING_NAME,
     WAITING_ROW,
-    WEIGHTS,
-    WEIGHTS_OF,
     Out,
 )
 
 
-def sum_kept(x, state, group, table, run):
-    """Sum those factors of a step whose sums are kept, all at once, unless they are known already.
-
-    Of two factors with one place, the later one takes it.
-    """
-    waiting, kept, n = run.waiting, run.kept_marks, request_kept(x, state, group, run)
+def sum_named(x, state, group, table, run):
+    """Sum those factors of a step that have a name, all at once, unless they are known already."""
+    waiting, n, first = run.waiting, request_named(x, state, group, run), 0
     n_unknown = 0
     for i in range(n):
-        at, place = waiting[i, WAITING_AT], waiting[i, WAITING_PLACE]
-        mark, weights = waiting[i, WAITING_MARK], run.meta[WEIGHTS]
-        row = run.block_versions.shape[0] + run.factor_rows.shape[0] + place
-        run.factor_rows[at, SUMMED_IN], run.factor_rows[at, SUMS_ROW] = run.meta[EXPANSION], row
-        if kept[place, FINGERPRINT] == mark and kept[place, WEIGHTS_OF] == weights:
-            prefetch(run.block_sums, row)
+        row, its_group = waiting[i, WAITING_ROW], waiting[i, WAITING_FOR]
+        if is_known(run, row, waiting[i, WAITING_NAME]):
+            prefetch(run.bundle_sums, row)
             continue
-        kept[place, FINGERPRINT], kept[place, WEIGHTS_OF] = mark, weights
-        waiting[n_unknown, WAITING_GROUP] = waiting[i, WAITING_GROUP]
+        out = Out(run.out.keys[first:], run.out.values[first:])
+        n_written = features_in(x, state, its_group, out, run)
         waiting[n_unknown, WAITING_ROW] = row
+        request_waiting(table, run, n_unknown, first, n_written)
         n_unknown += 1
-    if n_unknown > 0:
-        sum_waiting(x, state, table, run, n_unknown)
+        first += n_written
+    look_up(table, run, n_unknown)
+    for i in range(n_unknown):
+        sum_waiting(table, run, i)
+        set_maximum(x, run, waiting[i, WAITING_ROW])
 
 
-def sum_waiting(x, state, table, run, n):
-    """Sum the n factors that wait for it.
+def request_named(x, state, group, run):
+    """List the factors of a step that have a name and are not summed in this expansion.
 
-    The features of all of them are looked up together, so that each loop finds the memory that the
-    one before has prefetched.
-    """
-    waiting, first = run.waiting, 0
-    for i in range(n):
-        out = Out(run.out.keys[first:], run.out.values[first:])
-        written = features_in(x, state, waiting[i, WAITING_GROUP], out, run)
-        waiting[i, WAITING_FIRST] = first
-        waiting[i, WAITING_COUNT] = request_rows(table, out, written)
-        first += written
-    for i in range(n):
-        first = waiting[i, WAITING_FIRST]
-        out = Out(run.out.keys[first:], run.out.values[first:])
-        found = find_rows(table, out, waiting[i, WAITING_COUNT], run.rows[first:])
-        waiting[i, WAITING_COUNT] = found
-    for i in range(n):
-        request_entries(table, run.rows[waiting[i, WAITING_FIRST] :], waiting[i, WAITING_COUNT])
-    for i in range(n):
-        first, row = waiting[i, WAITING_FIRST], waiting[i, WAITING_ROW]
-        values, rows, sums = run.out.values[first:], run.rows[first:], run.block_sums[row]
-        fill(sums, 0.0)
-        add_known_rows(table, values, rows, waiting[i, WAITING_COUNT], sums)
-        run.block_maxima[row] = highest(sums, checked_labels(x, run))
-
-
-def request_kept(x, state, group, run):
-    """List the factors of a step whose sums are kept and not computed in this expansion.
-
-    Where their sums are kept is prefetched; returns the number of these factors.
+    Their rows are prefetched; returns the number of these factors.
     """
     waiting, n = run.waiting, 0
     i, other, at = 0, int(group), run.factor_rows.shape[0] - 1
     while other >= 0:
         if run.factor_rows[at, SUMMED_IN] != run.meta[EXPANSION]:
-            mark = fingerprint(x, state, other)
-            if mark != -1 and checked_block(x, state, other, run) < 0:
-                place = at * KEPT_SUMS + (mark & (KEPT_SUMS - 1))
-                prefetch(run.kept_marks, place)
-                waiting[n, WAITING_AT], waiting[n, WAITING_GROUP] = at, other
-                waiting[n, WAITING_MARK], waiting[n, WAITING_PLACE] = mark, place
+            name = fingerprint(x, state, other)
+            if name != -1 and checked_block(x, state, other, run) < 0:
+                row = place_of(run, name, at)
+                prefetch(run.bundle_names, row)
+                waiting[n, WAITING_FOR], waiting[n, WAITING_NAME] = other, mix(name, at)
+                waiting[n, WAITING_ROW] = row
+                run.factor_rows[at, SUMMED_IN] = run.meta[EXPANSION]
+                run.factor_rows[at, SUMS_ROW] = row
                 n += 1
         other, its_label = factors(x, state, group, i)
         if is_bad_factor(run, other, its_label):
@@ -126,7 +94,7 @@ def request_kept(x, state, group, run):
 
 
 def factor_sums(x, state, group, table, run, at):
-    """Return the row of run.block_sums with a factor's sums; -1 if the factor has no features.
+    """Return the row with a factor's sums; -1 if the factor has no features.
 
     The row is that of its block if the factor has no other features; else a spare one. The sums of
     a block need not be known yet.
@@ -136,24 +104,22 @@ def factor_sums(x, state, group, table, run, at):
         if number >= 0:
             bound_block(x, table, run, number)
         return number
-    spare = run.block_versions.shape[0] + at
+    spare = n_blocks(run) + at
     sum_factor(x, state, group, table, run, spare)
     return spare
 
 
 def sum_factor(x, state, group, table, run, spare):
     """Compute the sums of a factor with features that are in no block."""
-    number, cached = checked_block(x, state, group, run), run.block_sums
-    sums = cached[spare]
+    number, sums = checked_block(x, state, group, run), run.bundle_sums[spare]
     if number >= 0:
-        if run.block_versions[number] != run.meta[VERSION]:
+        if run.bundle_names[number] != run.meta[VERSION]:
             sum_block(x, table, run, number)
-        for label in range(sums.shape[0]):
-            sums[label] = cached[number, label]
+        copy_bundle(run, number, sums)
     else:
         fill(sums, 0.0)
     add_rows(table, run, checked_features(x, state, group, run), sums)
-    run.block_maxima[spare] = highest(sums, checked_labels(x, run))
+    set_maximum(x, run, spare)
 
 
 def is_bad_factor(run, group, label):
@@ -182,8 +148,8 @@ def factor_row(x, state, group, table, run, at):
 def begin_group(x, state, group, table, run):
     """Begin to score the factors of a group."""
     run.factor_rows[-1, SUMMED_IN] = -1
-    if KEPT():
-        sum_kept(x, state, group, table, run)
+    if NAMED():
+        sum_named(x, state, group, table, run)
 
 
 def upper_bound(x, state, group, table, run):
@@ -191,7 +157,7 @@ def upper_bound(x, state, group, table, run):
 
     There is room for rounding.
     """
-    cached, maxima, own = run.block_sums, run.block_maxima, run.factor_rows.shape[0] - 1
+    cached, maxima, own = run.bundle_sums, run.bundle_maxima, run.factor_rows.shape[0] - 1
     top = size = 0.0
     i, other, its_label, unsummed = 0, int(group), SAME_LABEL, -1
     while other >= 0:
@@ -213,7 +179,7 @@ def upper_bound(x, state, group, table, run):
 
 def bound_of_listed(x, state, group, run, n):
     """Return an upper bound on the sum of a group's factors for the n labels that are listed."""
-    cached, maxima, rows, most = run.block_sums, run.block_maxima, run.factor_rows, -math.inf
+    cached, maxima, rows, most = run.bundle_sums, run.bundle_maxima, run.factor_rows, -math.inf
     for c in range(n):
         label, top, size = checked_choice(x, state, group, c, run), 0.0, 0.0
         i, other, its_label = 0, rows.shape[0] - 1, SAME_LABEL
@@ -273,7 +239,7 @@ def score_factors(x, state, group, table, run, least, n_listed):
 
 def add_factors(x, state, group, run):
     """Write the sums of a group's factors for all labels."""
-    cached, sums, rows, n = run.block_sums, run.sums, run.factor_rows, checked_labels(x, run)
+    cached, sums, rows, n = run.bundle_sums, run.sums, run.factor_rows, checked_labels(x, run)
     fill(sums, 0.0)
     i, other, its_label = 0, rows.shape[0] - 1, SAME_LABEL
     while other >= 0:
@@ -290,7 +256,7 @@ def add_factors(x, state, group, run):
 
 def add_factors_of_listed(x, state, group, run, n):
     """Write the sums of a group's factors for the n labels that ``choice`` lists."""
-    cached, sums, rows = run.block_sums, run.sums, run.factor_rows
+    cached, sums, rows = run.bundle_sums, run.sums, run.factor_rows
     for c in range(n):  # one label after the other, so that its sum stays in a register
         label, total = checked_choice(x, state, group, c, run), sums.dtype.type(0)
         i, other, its_label = 0, rows.shape[0] - 1, SAME_LABEL

@@ -8,7 +8,7 @@ function without arguments: ``bool()`` is False.
 
 from __future__ import annotations
 
-WEIGHTED = FULL = FACTORED = GROUPED = NARROWED = KEPT = SHARED = SEGMENTS = bool
+WEIGHTED = FULL = FACTORED = NARROWED = NAMED = SHARED = SEGMENTS = bool
 KEY_OF_GROUP = WHOLE = CAPPED = bool
 limits = initial = groups = labels = factors = n_choices = choice = None
 block = sub_block = content = block_features = features = features_of_state = fingerprint = None

@@ -38,7 +38,7 @@ from laso.engine.layout import (
     IN_FEATURES,
     IN_LABELS,
     IN_SUB_BLOCK,
-    SLACK,
+    MOST_FEATURES,
     VISIT,
 )
 
@@ -91,7 +91,7 @@ def listed_label(x, state, group, i, run, n_listed):
 
 def most_features(run):
     """Return the largest number of features that one call may write."""
-    return run.kept_keys.shape[0] - SLACK
+    return run.meta[MOST_FEATURES]
 
 
 def checked_features(x, state, group, run):
@@ -122,7 +122,7 @@ def block_features_in(x, number, run, out):
 def checked_block(x, state, group, run):
     """Return the block of a step, -1 if it has none."""
     number = block(x, state, group)
-    blocks = run.block_versions.shape[0]
+    blocks = run.block_owners.shape[0]
     if number >= blocks:
         note_fault(run.meta, BAD_BLOCK, IN_BLOCK, number, -1, blocks - 1)
         return -1

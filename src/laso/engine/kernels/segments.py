@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 
-from laso.engine.hashing import mix
 from laso.engine.kernels.agenda import (
     child_of,
     count_good,
@@ -22,11 +21,26 @@ from laso.engine.kernels.agenda import (
     step_to,
     write_groups,
 )
+from laso.engine.kernels.bounds import cap_of
+from laso.engine.kernels.bundles import (
+    add_bundle,
+    add_sub_blocks,
+    content_of,
+    copy_bundle,
+    is_known,
+    look_up,
+    n_blocks,
+    name_of,
+    next_block,
+    place_of,
+    request_waiting,
+    sum_features,
+    sum_waiting,
+)
 from laso.engine.kernels.expansion import expand
 from laso.engine.kernels.placeholders import (
     SEGMENTS,
     allowed,
-    content,
     features_of_state,
     is_good,
     loss,
@@ -39,23 +53,14 @@ from laso.engine.kernels.promises import (
     checked_features,
     checked_labels,
     listed_label,
+    most_features,
     note_fault,
 )
-from laso.engine.kernels.scoring import add_sub_blocks, cap_of, highest, next_block
-from laso.engine.kernels.weights import (
-    add_known_rows,
-    add_rows,
-    fill,
-    find_rows,
-    keep_known,
-    request_entries,
-    request_rows,
-    shorten_keys,
-)
+from laso.engine.kernels.weights import add_rows, fill, keep_known, shorten_keys
 from laso.engine.layout import (
-    AHEAD,
     BAD_KEY,
     BITS,
+    CHOICES,
     DONE,
     EXPANDED,
     FAULT,
@@ -67,10 +72,7 @@ from laso.engine.layout import (
     KEY,
     LENGTHS,
     LISTED,
-    LISTED_BLOCK,
-    LISTED_FIRST,
-    LISTED_PLACE,
-    LISTED_ROWS,
+    LISTED_FEATURES,
     LOSS,
     MARGIN,
     MORE_NODES,
@@ -86,7 +88,10 @@ from laso.engine.layout import (
     SCORE,
     SLACK,
     STACK_BLOCK,
-    WEIGHTS,
+    WAITING_COUNT,
+    WAITING_FIRST,
+    WAITING_FOR,
+    WAITING_ROW,
     G,
     Out,
 )
@@ -122,10 +127,8 @@ def expand_later(x, y, table, run, options, node):
     expanded[at, FIRST_EXPANDED + i] = node
     expanded[at, EXPANDED] = i + 1
     expanded[at, LENGTHS] = write_groups(x, run, node)
-    if i == 0:
-        run.reaches[at] = -math.inf
     if features_of_state(x):
-        add_reach(x, table, run, node, run.groups[0], at * options.width + i)
+        sum_step(x, table, run, node, run.groups[0], at * options.width + i)
     if run.ints[node, GOOD] > 0:
         count_good_steps(x, y, run, node)
     if run.meta[ROUND_AT] < run.meta[ROUND_END]:
@@ -178,7 +181,7 @@ def sum_below(x, table, run, at):
 
     Their features are looked up together, so that none waits for memory alone.
     """
-    run.meta[LISTED] = run.meta[AHEAD] = 0
+    run.meta[LISTED] = run.meta[LISTED_FEATURES] = 0
     for length in range(1, longest(run, at) + 1):
         before = at - length
         if leads_to(run, before, at):
@@ -201,42 +204,31 @@ def list_below(x, table, run, root):
 
 def list_block(x, table, run, number):
     """List a block, and request the rows of its own features unless their sums are known."""
-    meta, kept, name = run.meta, run.contents, content(x, number)
-    place, first, n = name & (kept.shape[0] - 1), -1, 0
-    if name == 0 or kept[place] != name or kept.shape[0] == 1:
-        kept[place], first = name, meta[AHEAD]
-        out = Out(run.ahead.keys[first:], run.ahead.values[first:])
-        n = request_rows(table, out, block_features_in(x, number, run, out))
-    listed = run.listed[meta[LISTED]]
-    listed[LISTED_BLOCK], listed[LISTED_PLACE] = number, place
-    listed[LISTED_FIRST], listed[LISTED_ROWS] = first, n
+    meta, waiting, name = run.meta, run.waiting, content_of(x, run, number)
+    i, row, first = meta[LISTED], place_of(run, name, 0), meta[LISTED_FEATURES]
+    waiting[i, WAITING_FOR], waiting[i, WAITING_ROW] = number, row
+    waiting[i, WAITING_FIRST], waiting[i, WAITING_COUNT] = -1, 0
+    if not is_known(run, row, name) or name == 0:
+        out = Out(run.out.keys[first:], run.out.values[first:])
+        request_waiting(table, run, i, first, block_features_in(x, number, run, out))
     meta[LISTED] += 1
-    meta[AHEAD] += n
-    most = run.ahead_rows.shape[0] - run.rows.shape[0]
-    if meta[LISTED] == run.listed.shape[0] or meta[AHEAD] > most:
+    meta[LISTED_FEATURES] += waiting[i, WAITING_COUNT]
+    most = run.rows.shape[0] - most_features(run) - SLACK
+    if meta[LISTED] == waiting.shape[0] or meta[LISTED_FEATURES] > most:
         sum_listed(x, table, run)
 
 
 def sum_listed(x, table, run):
     """Sum the listed blocks, and empty the list."""
-    listed, cached, n_labels = run.listed, run.block_sums, run.sums.shape[0]
-    for j in range(run.meta[LISTED]):
-        first, n = listed[j, LISTED_FIRST], listed[j, LISTED_ROWS]
-        if n > 0:
-            out = Out(run.ahead.keys[first:], run.ahead.values[first:])
-            listed[j, LISTED_ROWS] = find_rows(table, out, n, run.ahead_rows[first:])
-    for j in range(run.meta[LISTED]):
-        number, first = listed[j, LISTED_BLOCK], listed[j, LISTED_FIRST]
-        sums, own = cached[number], run.content_sums[listed[j, LISTED_PLACE]]
-        if first >= 0:
-            rows, n = run.ahead_rows[first:], listed[j, LISTED_ROWS]
-            fill(own, 0.0)
-            request_entries(table, rows, n)
-            add_known_rows(table, run.ahead.values[first:], rows, n, own)
+    waiting = run.waiting
+    look_up(table, run, run.meta[LISTED])
+    for i in range(run.meta[LISTED]):
+        if waiting[i, WAITING_FIRST] >= 0:
+            sum_waiting(table, run, i)
+        number = waiting[i, WAITING_FOR]
         add_sub_blocks(x, run, number)
-        for label in range(n_labels):
-            sums[label] += own[label]
-    run.meta[LISTED] = run.meta[AHEAD] = 0
+        add_bundle(run, waiting[i, WAITING_ROW], run.bundle_sums[number])
+    run.meta[LISTED] = run.meta[LISTED_FEATURES] = 0
 
 
 # --------------------------------------------------------------------------- segments
@@ -246,18 +238,19 @@ def offer_segments(x, y, table, run, options, before, at):
     """Enqueue the segments from the nodes of round ``before`` to round ``at``; the status."""
     width, scale, group = options.width, table.reals[SCALE], at - before
     nodes, n_nodes = run.expanded[before], run.expanded[before, EXPANDED]
-    if not features_of_state(x):
-        run.reaches[before] = -math.inf
-        for i in range(n_nodes):
-            add_reach(x, table, run, nodes[FIRST_EXPANDED + i], group, before * width + i)
+    reach = -math.inf  # of the best step, but for its block
+    for i in range(n_nodes):
+        if not features_of_state(x):
+            sum_step(x, table, run, nodes[FIRST_EXPANDED + i], group, before * width + i)
+        reach = max(reach, reach_of(table, run, nodes[FIRST_EXPANDED + i], before * width + i))
     threshold = entry_threshold(run.agenda, run.reals, width, at)
     state = run.states[nodes[FIRST_EXPANDED]]
     number = checked_block(x, state, group, run)
     n_listed = write_choices(x, state, group, run)
-    least = least_sum(threshold, run.reaches[before], scale)
+    least = least_sum(threshold, reach, scale)
     if number < 0 or not sum_segment(x, table, run, number, n_listed, least):
         return run.meta[FAULT]
-    most = run.block_maxima[number]
+    most = run.bundle_maxima[number]
     most += 1e-6 * abs(most)
     for i in range(n_nodes):
         spare, threshold = before * width + i, entry_threshold(run.agenda, run.reals, width, at)
@@ -272,15 +265,8 @@ def offer_segments(x, y, table, run, options, before, at):
 
 def reach_of(table, run, node, spare):
     """Return the score of the best step from a node, but for its block; rounding has room."""
-    g, top = run.reals[node, G], run.step_maxima[spare]
+    g, top = run.reals[node, G], run.bundle_maxima[n_blocks(run) + spare]
     return g + 1e-9 * abs(g) + table.reals[SCALE] * (top + 1e-6 * abs(top))
-
-
-def add_reach(x, table, run, node, group, spare):
-    """Sum the features of a step that are in no block; the reach of its round includes it."""
-    sum_step(x, table, run, node, group, spare)
-    at = run.ints[node, KEY]
-    run.reaches[at] = max(run.reaches[at], reach_of(table, run, node, spare))
 
 
 def least_sum(threshold, reach, scale):
@@ -292,37 +278,27 @@ def least_sum(threshold, reach, scale):
 
 
 def sum_step(x, table, run, node, group, spare):
-    """Sum the features of a step that are in no block, or take sums that are kept."""
+    """Sum the features of a step that are in no block, unless they are those of the last one."""
     n = checked_features(x, run.states[node], group, run)
-    name = mix(run.meta[WEIGHTS], n)
-    for f in range(n):
-        name = mix(name, run.out.keys[f])
-    if run.step_names[spare] == name:
-        return
-    run.step_names[spare] = name
-    place, sums = name & (run.kept_names.shape[0] - 1), run.step_sums[spare]
-    kept = run.kept_steps[place]
-    if run.kept_names[place] != name:
-        run.kept_names[place] = name
-        fill(kept, 0.0)
-        add_rows(table, run, n, kept)
-    for label in range(sums.shape[0]):
-        sums[label] = kept[label]
-    run.step_maxima[spare] = highest(sums, checked_labels(x, run))
+    name, own = name_of(run, n), n_blocks(run) + spare
+    if not is_known(run, own, name):
+        row = sum_features(x, table, run, n, name)
+        copy_bundle(run, row, run.bundle_sums[own])
+        run.bundle_maxima[own] = run.bundle_maxima[row]
 
 
 def write_choices(x, state, group, run):
-    """Write the listed labels of a group, which may be all, to run.choices; return their number."""
+    """Write the listed labels of a group, which may be all, to scratch; return their number."""
     n_listed = checked_choices(x, state, group, run)
     n = n_listed if n_listed >= 0 else checked_labels(x, run)
     for c in range(n):
-        run.choices[c] = listed_label(x, state, group, c, run, n_listed)
+        run.scratch[CHOICES][c] = listed_label(x, state, group, c, run, n_listed)
     return n
 
 
 def sum_segment(x, table, run, number, n_listed, least):
     """Sum the block of a segment, if the sum of a listed label may reach ``least``; else False."""
-    sums, own = run.block_sums[number], run.sums
+    sums, own = run.bundle_sums[number], run.sums
     add_sub_blocks(x, run, number)
     n = shorten_keys(run.out.keys, checked_block_features(x, number, run), table.ints[BITS])
     if run.caps.shape[0] > 1:
@@ -337,13 +313,13 @@ def sum_segment(x, table, run, number, n_listed, least):
     add_rows(table, run, n, own)
     for label in range(own.shape[0]):
         sums[label] += own[label]
-    run.block_maxima[number] = highest_listed(run, number, n_listed)
+    run.bundle_maxima[number] = highest_listed(run, number, n_listed)
     return True
 
 
 def highest_listed(run, number, n_listed):
     """Return the highest sum of a block for the listed labels."""
-    most, sums, choices = -math.inf, run.block_sums[number], run.choices
+    most, sums, choices = -math.inf, run.bundle_sums[number], run.scratch[CHOICES]
     for c in range(n_listed):
         most = max(most, sums[choices[c]])
     return most
@@ -355,10 +331,10 @@ def offer_labels(x, y, table, run, options, chosen, at):
     ints, reals, meta, before = run.ints, run.reals, run.meta, spare // options.width
     node = run.expanded[before, FIRST_EXPANDED + spare % options.width]
     state, group, g, was_good = run.states[node], at - before, reals[node, G], ints[node, GOOD] > 0
-    scale, margin = table.reals[SCALE], table.reals[MARGIN]
+    scale, margin, own = table.reals[SCALE], table.reals[MARGIN], n_blocks(run) + spare
     for c in range(n_listed):
-        label = run.choices[c]
-        new_g = g + scale * (run.block_sums[number, label] + run.step_sums[spare, label])
+        label = run.scratch[CHOICES][c]
+        new_g = g + scale * (run.bundle_sums[number, label] + run.bundle_sums[own, label])
         good = was_good and is_good(x, y, state, group, label)
         score = new_g - margin if good else new_g
         place = place_among(run, at, score, before)

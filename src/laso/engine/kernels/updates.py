@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 
 from laso.engine.hashing import prefetch
+from laso.engine.kernels.bounds import raise_cap
 from laso.engine.kernels.factors import factor_group, factor_label
 from laso.engine.kernels.placeholders import CAPPED, WEIGHTED
 from laso.engine.kernels.promises import checked_block
-from laso.engine.kernels.scoring import raise_cap
 from laso.engine.kernels.steps import begin_features, next_features
 from laso.engine.kernels.weights import (
     add_entry_to_row,

@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import math
+
+from laso.engine.kernels.bundles import score_labels
 from laso.engine.kernels.placeholders import (
     allowed,
     apply,
@@ -15,7 +18,6 @@ from laso.engine.kernels.placeholders import (
     signature,
 )
 from laso.engine.kernels.promises import checked_count, checked_labels, note_fault
-from laso.engine.kernels.scoring import score_labels
 from laso.engine.lattice.layout import (
     EDGE_GOOD,
     EDGE_GROUP,
@@ -46,7 +48,6 @@ from laso.engine.layout import (
     IN_GROUPS,
     IN_KEY,
     IN_LIMITS,
-    KEPT_VERSION,
     MORE_EDGES,
     MORE_NODES,
     NO_GOLD,
@@ -55,6 +56,7 @@ from laso.engine.layout import (
     SCALE,
     SLACK,
     VERSION,
+    WEIGHTS,
 )
 
 
@@ -98,7 +100,6 @@ def open_node(x, run, lat, node):
     lat.nodes[node, IS_GOAL] = is_goal(x, state)
     if lat.nodes[node, IS_GOAL]:
         return 0
-    run.meta[KEPT_VERSION] = -1  # rows may have moved since the last node
     n = groups(x, state, run.groups)
     return checked_count(run.meta, n, run.groups.shape[0] - SLACK, IN_GROUPS)
 
@@ -133,6 +134,7 @@ def build(x, y, table, run, options, lat):
     only_good = run.meta[ORACLE] == ONLY_GOOD
     clear(lat)
     run.meta[VERSION] += 1
+    run.meta[WEIGHTS] += 1
     meta[N_NODES], e, opened, first = 1, 0, 0, 0
     enter(nodes, rounds, 0, 0, -1)
     nodes[0, SLOT] = nodes[0, SIGNATURE] = 0
@@ -153,7 +155,7 @@ def build(x, y, table, run, options, lat):
             nodes[node, FIRST_OUT] = first = e
             for i in range(n_groups):
                 group = run.groups[i]
-                score_labels(x, state, group, table, run)
+                score_labels(x, state, group, table, run, -math.inf)
                 for label in range(n_labels):
                     if not allowed(x, state, group, label):
                         continue

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import math
 
+from laso.engine.kernels.bundles import sum_block
 from laso.engine.kernels.entry import input_of
 from laso.engine.kernels.placeholders import apply, initial
 from laso.engine.kernels.promises import checked_features
-from laso.engine.kernels.scoring import sum_block
 from laso.engine.kernels.weights import add_rows, fill
 from laso.engine.lattice.chain import LEAST_SCALE
 from laso.engine.lattice.layout import INPUTS_USED, PATHS_USED, STEPS_USED
@@ -43,8 +43,8 @@ def best_chains(dataset, order, table, run, work, paths):
         sum_positions(x, table, run)
         if run.meta[FAULT] != DONE:
             return n, run.meta[FAULT]
-        chain_max(run.block_sums, table.reals[SCALE], work, steps)
-        if not write_best(run.block_sums, table.reals[SCALE], work, paths, steps):
+        chain_max(run.bundle_sums, table.reals[SCALE], work, steps)
+        if not write_best(run.bundle_sums, table.reals[SCALE], work, paths, steps):
             return n, NO_CHAIN
         used[STEPS_USED] = paths.ends[used[PATHS_USED]] = first + steps
         paths.counts[used[INPUTS_USED]] = 1
@@ -149,7 +149,7 @@ def chain_probabilities(dataset, order, table, run, work, found):
         sum_positions(x, table, run)
         if run.meta[FAULT] != DONE:
             return n, run.meta[FAULT]
-        raise_positions(run.block_sums, scale, work, steps)
+        raise_positions(run.bundle_sums, scale, work, steps)
         if not chain_sum(work, steps):
             return n, NO_CHAIN
         share_back(work, found[at : at + steps], steps)

@@ -1,0 +1,244 @@
+"""Bundles of features, and the one memo of their sums.
+
+A bundle is summed once for a version of the weights, for all labels at once. Its sums are a row of
+``run.bundle_sums``; ``run.bundle_names`` tells what a row holds:
+
+    blocks    numbered within an input: the version of the weights
+    factors   of the present expansion; or steps, of the nodes of each round (see ``segments``)
+    named     of any input, at a place that their name gives: name and version as one number
+"""
+
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import math
+
+from laso.engine.hashing import mix
+from laso.engine.kernels.placeholders import FACTORED, SHARED, content
+from laso.engine.kernels.promises import (
+    checked_block,
+    checked_block_features,
+    checked_features,
+    checked_labels,
+    checked_sub_block,
+)
+from laso.engine.kernels.weights import (
+    add_known_rows,
+    add_rows,
+    fill,
+    find_rows,
+    request_entries,
+    request_rows,
+)
+from laso.engine.layout import (
+    DROPOUT,
+    FIRST_NAMED,
+    NAMED_MASK,
+    NEXT_SUB_BLOCK,
+    STACK_BLOCK,
+    VERSION,
+    WAITING_COUNT,
+    WAITING_FIRST,
+    WAITING_ROW,
+    WEIGHTS,
+    Out,
+)
+
+# --------------------------------------------------------------------------- the memo
+
+
+def n_blocks(run):
+    """Return the number of rows for blocks, which are the first."""
+    return run.block_owners.shape[0]
+
+
+def place_of(run, name, page):
+    """Return the row for a named bundle; bundles of different pages never share a row."""
+    mask = run.meta[NAMED_MASK]
+    return run.meta[FIRST_NAMED] + page * (mask + 1) + (name & mask)
+
+
+def is_known(run, row, name):
+    """Return whether a row has the sums of a named bundle; from now on it counts as such."""
+    marked = mix(run.meta[WEIGHTS], name)
+    known = run.bundle_names[row] == marked
+    run.bundle_names[row] = marked
+    return known
+
+
+def set_maximum(x, run, row):
+    """Find the highest sum of a bundle."""
+    run.bundle_maxima[row] = highest(run.bundle_sums[row], checked_labels(x, run))
+
+
+def highest(sums, n):
+    """Return the highest of the first n; four at a time, since each comparison waits for one."""
+    a = b = c = d = sums[0]
+    for i in range(0, n - 3, 4):
+        a, b = max(a, sums[i]), max(b, sums[i + 1])
+        c, d = max(c, sums[i + 2]), max(d, sums[i + 3])
+    for i in range(n - n % 4, n):
+        a = max(a, sums[i])
+    return max(max(a, b), max(c, d))
+
+
+def add_bundle(run, row, sums):
+    """Add the sums of a bundle to others."""
+    own = run.bundle_sums[row]
+    for label in range(sums.shape[0]):
+        sums[label] += own[label]
+
+
+def copy_bundle(run, row, sums):
+    """Write the sums of a bundle in the place of others."""
+    own = run.bundle_sums[row]
+    for label in range(sums.shape[0]):
+        sums[label] = own[label]
+
+
+# --------------------------------------------------------------------------- blocks
+
+
+def sum_block(x, table, run, root):
+    """Compute the sums of a block: the weights of its own features and of all its sub-blocks."""
+    stack, top = run.block_stack, 0
+    stack[0, STACK_BLOCK], stack[0, NEXT_SUB_BLOCK] = root, 0
+    while top >= 0:
+        top = next_block(x, run, top)
+        number = stack[top, STACK_BLOCK]
+        sums = run.bundle_sums[number]
+        add_sub_blocks(x, run, number)
+        if SHARED():
+            add_own(x, table, run, number, sums)
+        else:
+            add_rows(table, run, checked_block_features(x, number, run), sums)
+        if FACTORED() or SHARED():
+            set_maximum(x, run, number)
+        run.bundle_names[number] = run.meta[VERSION]
+        top -= 1
+
+
+def next_block(x, run, top):
+    """Go down from the block on top of the stack to one whose sub-blocks are all known.
+
+    Returns its place on the stack. Blocks below the first count as known from then on.
+    """
+    stack, versions, version = run.block_stack, run.bundle_names, run.meta[VERSION]
+    below = checked_sub_block(x, stack[top, STACK_BLOCK], stack[top, NEXT_SUB_BLOCK], run.meta)
+    while below >= 0:
+        stack[top, NEXT_SUB_BLOCK] += 1
+        if versions[below] != version:
+            versions[below] = version
+            top += 1
+            stack[top, STACK_BLOCK], stack[top, NEXT_SUB_BLOCK] = below, 0
+        below = checked_sub_block(x, stack[top, STACK_BLOCK], stack[top, NEXT_SUB_BLOCK], run.meta)
+    return top
+
+
+def add_sub_blocks(x, run, number):
+    """Write the sums of a block's sub-blocks."""
+    sums = run.bundle_sums[number]
+    fill(sums, 0.0)
+    i, below = 1, checked_sub_block(x, number, 0, run.meta)
+    while below >= 0:
+        add_bundle(run, below, sums)
+        below = checked_sub_block(x, number, i, run.meta)
+        i += 1
+
+
+def content_of(x, run, number):
+    """Return the name of a block's own features; 0: it has none, or some features are left out."""
+    return content(x, number) if run.meta[DROPOUT] == 0 else 0
+
+
+def add_own(x, table, run, number, sums):
+    """Add the weights of a block's own features as one number, which blocks may share."""
+    name = content_of(x, run, number)
+    row = place_of(run, name, 0)
+    if not is_known(run, row, name) or name == 0:
+        fill(run.bundle_sums[row], 0.0)
+        add_rows(table, run, checked_block_features(x, number, run), run.bundle_sums[row])
+    add_bundle(run, row, sums)
+
+
+# --------------------------------------------------------------------------- steps
+
+
+def score_labels(x, state, group, table, run, least):
+    """Write w . phi of every label of a group to run.sums; False if none can exceed ``least``.
+
+    Where blocks have names, so have the features that are in no block, which the groups of a state
+    often share.
+    """
+    sums, maxima, row = run.sums, run.bundle_maxima, -1
+    number = checked_block(x, state, group, run)
+    if number >= 0 and run.bundle_names[number] != run.meta[VERSION]:
+        sum_block(x, table, run, number)
+    n = checked_features(x, state, group, run)
+    if SHARED():
+        row = sum_features(x, table, run, n, name_of(run, n))
+        top, most = maxima[row], maxima[number] if number >= 0 else math.inf
+        if top + most + 1e-6 * (abs(top) + abs(most)) < least:  # with room for rounding
+            return False
+    if number >= 0:
+        copy_bundle(run, number, sums)
+    else:
+        fill(sums, 0.0)
+    if SHARED():
+        add_bundle(run, row, sums)
+    else:
+        add_rows(table, run, n, sums)
+    return True
+
+
+def name_of(run, n):
+    """Return a name for the n features in the buffer."""
+    name = mix(n, -1)
+    for f in range(n):
+        name = mix(name, run.out.keys[f])
+    return name
+
+
+def sum_features(x, table, run, n, name):
+    """Return the row with the sums of the n features in the buffer, which have this name."""
+    row = place_of(run, name, 0)
+    if not is_known(run, row, name):
+        fill(run.bundle_sums[row], 0.0)
+        add_rows(table, run, n, run.bundle_sums[row])
+        set_maximum(x, run, row)
+    return row
+
+
+# --------------------------------------------------------------------------- bundles that wait
+
+
+def look_up(table, run, n):
+    """Find the weight rows of the n bundles that wait.
+
+    Each of these loops finds the memory that the one before has prefetched.
+    """
+    waiting = run.waiting
+    for i in range(n):
+        if waiting[i, WAITING_COUNT] > 0:
+            first = waiting[i, WAITING_FIRST]
+            out = Out(run.out.keys[first:], run.out.values[first:])
+            count = waiting[i, WAITING_COUNT]
+            waiting[i, WAITING_COUNT] = find_rows(table, out, count, run.rows[first:])
+    for i in range(n):
+        request_entries(table, run.rows[waiting[i, WAITING_FIRST] :], waiting[i, WAITING_COUNT])
+
+
+def request_waiting(table, run, i, first, n):
+    """Let the n features at ``first`` in the buffer be those of the i-th bundle that waits."""
+    out = Out(run.out.keys[first:], run.out.values[first:])
+    run.waiting[i, WAITING_FIRST] = first
+    run.waiting[i, WAITING_COUNT] = request_rows(table, out, n)
+
+
+def sum_waiting(table, run, i):
+    """Compute the sums of the i-th bundle that waits, after ``look_up``."""
+    first, sums = run.waiting[i, WAITING_FIRST], run.bundle_sums[run.waiting[i, WAITING_ROW]]
+    fill(sums, 0.0)
+    rows, count = run.rows[first:], run.waiting[i, WAITING_COUNT]
+    add_known_rows(table, run.out.values[first:], rows, count, sums)
