@@ -386,8 +386,8 @@ def test_parts_of_templates_look_at_the_same_words():
 
 @settings(max_examples=50, deadline=None)
 @given(st.data())
-def test_equal_fingerprints_have_equal_features(data):
-    """The twin of kept sums: what a part writes depends on its fingerprint only."""
+def test_bundles_of_equal_names_have_equal_features(data):
+    """The twin of the memo: what a part writes depends on its name only."""
     problem, encoder = HYBRID.problem, tree_encoder(default_templates(("w", "pos")))
     known: dict[tuple[int, int], list[int]] = {}
     for _ in range(2):
@@ -404,7 +404,7 @@ def test_equal_fingerprints_have_equal_features(data):
             for group in range(int(limits[at.FACTORS]) + 1):
                 out = at.Out(np.zeros(limits[at.MAX_FEATURES], np.int64), np.zeros(0))
                 found = out.keys[: problem.features(x, state, group, out)].tolist()
-                mark = int(problem.fingerprint(x, state, group))
+                mark = int(problem.name(x, state, group, -1))
                 assert known.setdefault((group, mark), found) == found
             steps = [i for i in range(len(OPERATORS)) if problem.allowed(x, state, 0, i)]
             new = np.zeros_like(state)

@@ -37,9 +37,9 @@ def test_guarded_arrays():
     assert rows[0, 0] == 9
 
 
-class OneContent(Segmenting):
+class OneName(Segmenting):
     @staticmethod
-    def content(x, block):
+    def name(x, state, group, block):
         return 1
 
 
@@ -73,13 +73,13 @@ class WithoutBlocks(Segmenting):
 @pytest.mark.parametrize(
     ("problem", "reason"),
     [
-        (OneContent, "for one with other features"),
+        (OneName, "for a bundle with other features"),
         (KeysByDepth, "segments: the key of a step"),
         (OneSum, "other features for another group"),
         (WithoutBlocks, "with segments every step must have one"),
     ],
 )
-def test_promises_about_contents_and_segments(problem, reason):
+def test_promises_about_names_and_segments(problem, reason):
     corpus = corpus_of([[[1], [2], [3]]], [[0, 0, 0]], [0])
     with pytest.raises(BadProblem, match=reason):
         Trial(problem, corpus, 0, 3, learning=False).run(time.thread_time() + 10)

@@ -12,7 +12,7 @@ import numpy as np
 
 from laso.engine import layout as at
 from laso.engine.layout import NO_FILTER, WeightTable
-from laso.engine.problem import CompiledProblem, has_fingerprints
+from laso.engine.problem import CompiledProblem, has_named_factors
 
 BITS_PER_SLOT = 4
 SLOTS_PER_ITEM = 64  # an item pays for so many slots of a filter
@@ -35,10 +35,10 @@ def filtered(
 ) -> WeightTable:
     """Return the table with a filter of the right size, if so many items pay for making it.
 
-    A problem whose sums are kept by fingerprints has none: most features that it looks up have a
+    A problem whose factors have names has none: most features that it looks up have a
     row, so that a filter would cost more than it saves.
     """
-    if has_fingerprints(problem) or SLOTS_PER_ITEM * items < len(table.slots):
+    if has_named_factors(problem) or SLOTS_PER_ITEM * items < len(table.slots):
         return table
     return with_filter(table)
 

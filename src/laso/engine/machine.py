@@ -17,7 +17,7 @@ from laso.engine.empty_rows import has_empty_rows, without_empty_rows
 from laso.engine.layout import Array, Dataset, Out, Run, WeightTable
 from laso.engine.native import Kernels, compiled
 from laso.engine.option_kinds import Options
-from laso.engine.problem import CompiledProblem, has_fingerprints, is_factored
+from laso.engine.problem import CompiledProblem, has_named_factors, is_factored
 from laso.engine.room import check_room
 from laso.engine.rows import (
     SOME,
@@ -217,7 +217,7 @@ def new_run(
     scratch = max(2 * (rounds + width) + 64, n_labels(table))
     blocks, labels, dtype = int(most[at.BLOCKS]), n_labels(table), table.v.dtype
     factors = int(most[at.FACTORS]) + 1 if is_factored(problem) else 0
-    if has_fingerprints(problem):
+    if has_named_factors(problem):
         features = int(factors * most[at.MAX_FEATURES]) + at.SLACK
     run = Run(
         states=np.zeros((nodes, most[at.STATE_SIZE]), np.int32),

@@ -19,11 +19,10 @@ NAMES = (
     "choice",
     "block",
     "sub_block",
-    "content",
     "block_features",
     "features",
     "features_of_state",
-    "fingerprint",
+    "name",
     "allowed",
     "apply",
     "is_goal",
@@ -54,15 +53,15 @@ class CompiledProblem:
     labels share their features: every feature key owns a row of weights, one for each label, so
     that one look-up scores all labels of a group. ``x`` is an ``Input``, ``y`` a row of int32.
 
-    Features that many steps share go into blocks. The engine computes the sum of a block once per
-    input while the weights stay the same: that of its own features and of its sub-blocks.
+    Features come in bundles: those of a block, which many steps of an input share, and those of a
+    group in a state. The engine sums a block, with its sub-blocks, once for an input while the
+    weights stay the same, and a bundle that has a ``name`` once for all inputs.
 
     Where a step makes several decisions at once, its score is a sum of factors. ``factors`` names
     further groups whose features the step has too, each with a label of its own. The engine
     computes the sum of a factor once per state, and skips a group if its factors show that none of
     its steps can enter the queue. So a product of many labels costs little more than its factors.
-    Factors also divide the features of a step into parts that other states share: the engine keeps
-    the sums of those that have a ``fingerprint``.
+    Factors also divide the features of a step into bundles that other states share.
 
     The engine calls ``is_good`` and ``key`` before ``allowed``, so they must accept steps that are
     not allowed.
@@ -86,7 +85,7 @@ class CompiledProblem:
         Whether the key of a step is the same for all labels of its group. Then groups whose factors
         show that none of their steps can enter the queue are skipped in a beam by key too.
     segments : bool, default=False
-        Whether a problem with ``content`` promises this, so that search in a beam by key is
+        Whether a problem with names of blocks promises this, so that search in a beam by key is
         faster: the key of a state is the number of items that it covers, and the groups of a step
         are the numbers of items that it adds, from 1 on. All items are covered at a goal, and only
         there. Every step has a block. Block, choices and number of groups are the same for all
@@ -156,17 +155,6 @@ class CompiledProblem:
         return -1
 
     @staticmethod
-    def content(x: Any, block: int) -> int:
-        """Return a number for the block's own features; 0, by default: none is known.
-
-        Blocks with equal numbers must have equal features, also in other inputs. Decoding then sums
-        these features once for many inputs. Overriding it promises too that ``choice`` lists the
-        same labels for all steps of a block. Scores are rounded in another way: the sum of the
-        block's own features, and that of the features in no block, are each added as one number.
-        """
-        return 0
-
-    @staticmethod
     def block_features(x: Any, block: int, out: Any) -> int:
         """Write the block's own features, and return their number; they depend on x and block."""
         return 0
@@ -185,13 +173,16 @@ class CompiledProblem:
         return False
 
     @staticmethod
-    def fingerprint(x: Any, state: Any, group: int) -> int:
-        """Return a number for what ``features`` writes for a factor; -1, by default: none.
+    def name(x: Any, state: Any, group: int, block: int) -> int:
+        """Return a name for a bundle of features; 0, by default: it has none.
 
-        Factors of one group and of equal numbers must have the same features, in all inputs. The
-        engine then sums their weights once while these stay the same, if there is no block.
+        The bundle is that of a block's own features; state and group say nothing then. If the block
+        is -1, it is what ``features`` writes for a group, asked for of factors without a block.
+        Bundles of equal names must have equal features, also in other inputs; the engine then sums
+        them once while the weights stay the same. Names of blocks change rounding: the sum of a
+        block's own features, and that of the features in no block, are each added as one number.
         """
-        return -1
+        return 0
 
     @staticmethod
     def allowed(x: Any, state: Any, group: int, label: int) -> bool:
@@ -245,15 +236,19 @@ def is_narrowed(problem: type[CompiledProblem]) -> bool:
     return problem.n_choices is not CompiledProblem.n_choices
 
 
+def is_named(problem: type[CompiledProblem]) -> bool:
+    """Return whether bundles of a problem may have names."""
+    return problem.name is not CompiledProblem.name
+
+
 def is_shared(problem: type[CompiledProblem]) -> bool:
     """Return whether blocks of a problem may have the same features in many inputs."""
-    return problem.content is not CompiledProblem.content
+    return is_named(problem) and not is_factored(problem)
 
 
 def has_segments(problem: type[CompiledProblem]) -> bool:
     """Return whether the rounds of a beam by key may be filled when they open."""
-    unweighted = is_shared(problem) and not problem.weighted
-    return problem.segments and unweighted and not is_factored(problem)
+    return problem.segments and is_shared(problem) and not problem.weighted
 
 
 def is_factored(problem: type[CompiledProblem]) -> bool:
@@ -261,14 +256,14 @@ def is_factored(problem: type[CompiledProblem]) -> bool:
     return problem.factors is not CompiledProblem.factors
 
 
-def has_fingerprints(problem: type[CompiledProblem]) -> bool:
-    """Return whether the sums of a problem's factors may be kept."""
-    return is_factored(problem) and problem.fingerprint is not CompiledProblem.fingerprint
+def has_named_factors(problem: type[CompiledProblem]) -> bool:
+    """Return whether factors of a problem may have the same features in many states."""
+    return is_named(problem) and is_factored(problem)
 
 
 def is_capped(problem: type[CompiledProblem]) -> bool:
-    """Return whether upper bounds on weights can show of steps of a problem that they are bad."""
-    blocks = is_factored(problem) and not has_fingerprints(problem) and not problem.weighted
+    """Return whether bounds on weights can prune steps of a problem."""
+    blocks = is_factored(problem) and not has_named_factors(problem) and not problem.weighted
     return blocks or has_segments(problem)
 
 
@@ -283,7 +278,7 @@ def flags_of(problem: type[CompiledProblem], *, full: bool) -> dict[str, bool]:
         "FULL": full,
         "FACTORED": is_factored(problem),
         "NARROWED": is_narrowed(problem),
-        "NAMED": has_fingerprints(problem),
+        "NAMED": has_named_factors(problem),
         "SHARED": is_shared(problem) and not weighted,
         "SEGMENTS": segments,
         "KEY_OF_GROUP": bool(problem.key_of_group),

@@ -12,7 +12,7 @@ from laso.engine.layout import Array, Out, Run, WeightTable
 from laso.engine.option_kinds import Options
 from laso.engine.problem import (
     CompiledProblem,
-    has_fingerprints,
+    has_named_factors,
     has_segments,
     is_capped,
     is_factored,
@@ -30,7 +30,7 @@ CAPPED = slice(int(at.CAPPED_UPDATES), int(at.CAPPED_AT) + 1)
 
 def named_rows(problem: type[CompiledProblem], factors: int) -> tuple[int, int]:
     """Return the number of pages for named bundles, and of the rows of each, a power of two."""
-    if has_fingerprints(problem):
+    if has_named_factors(problem):
         return factors, NAMED_FACTORS
     return 1, NAMED_STEPS if is_shared(problem) else 1
 

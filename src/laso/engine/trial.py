@@ -80,7 +80,7 @@ class Trial:
         self.limits = np.ones(len(at.Limit), np.int64)
         self.labels = 0
         self.known_blocks: set[int] = set()
-        self.contents: dict[int, Any] = {}
+        self.named: dict[tuple[int, int], list[Any]] = {}
 
     def run(self, deadline: float, *, paths: int | None = None) -> None:
         """Follow some paths, the gold path first, until the thread's clock shows ``deadline``."""
@@ -217,10 +217,13 @@ class Trial:
             0 if self.problem.segments else -1,
         )
         self._within("block", block, least, int(self.limits[at.BLOCKS]) - 1, promise)
-        self._block(block)
-        return self._features("features", self.x, state, group)
+        self._block(block, state, group)
+        written = self._features("features", self.x, state, group)
+        if self.factored and block < 0:
+            self._check_name(state, group, -1, written)
+        return written
 
-    def _block(self, root: int) -> None:
+    def _block(self, root: int, state: Array, group: int) -> None:
         """Check a block and its sub-blocks, each once for an input."""
         pending = [root]
         while pending:
@@ -237,14 +240,20 @@ class Trial:
                 self._check_end("sub_block", i, block + CHAIN)
                 pending.append(below)
             written = self._features("block_features", self.x, block)
-            name = self._integer("content", self.x, block)
-            if name and self.contents.setdefault(name, written) != written:
-                raise self._broken(
-                    "content",
-                    f"{self.problem.__name__}.content returns {name} for block {block} and for one "
-                    "with other features",
-                    "Let content return equal numbers for equal features only, or 0.",
-                )
+            self._check_name(state, group, block, written)
+
+    def _check_name(self, state: Array, group: int, block: int, written: list[Any]) -> None:
+        """Check that bundles of equal names have equal features; factors have their own names."""
+        name = self._integer("name", self.x, state, group, block)
+        known = self.named.setdefault((name, -1 if block >= 0 else group), written)
+        if name and known != written:
+            what = f"block {block}" if block >= 0 else f"group {group}"
+            raise self._broken(
+                "name",
+                f"{self.problem.__name__}.name returns {name} for {what} and for a bundle with "
+                "other features",
+                "Let name return equal numbers for equal features only, or 0.",
+            )
 
     # ----------------------------------------------------------------------- calls that write
 

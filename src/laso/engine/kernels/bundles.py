@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 
 from laso.engine.hashing import mix
-from laso.engine.kernels.placeholders import FACTORED, SHARED, content
+from laso.engine.kernels.placeholders import FACTORED, SHARED, name
 from laso.engine.kernels.promises import (
     checked_block,
     checked_block_features,
@@ -53,15 +53,15 @@ def n_blocks(run):
     return run.block_owners.shape[0]
 
 
-def place_of(run, name, page):
+def place_of(run, mark, page):
     """Return the row for a named bundle; bundles of different pages never share a row."""
     mask = run.meta[NAMED_MASK]
-    return run.meta[FIRST_NAMED] + page * (mask + 1) + (name & mask)
+    return run.meta[FIRST_NAMED] + page * (mask + 1) + (mark & mask)
 
 
-def is_known(run, row, name):
+def is_known(run, row, mark):
     """Return whether a row has the sums of a named bundle; from now on it counts as such."""
-    marked = mix(run.meta[WEIGHTS], name)
+    marked = mix(run.meta[WEIGHTS], mark)
     known = run.bundle_names[row] == marked
     run.bundle_names[row] = marked
     return known
@@ -147,16 +147,16 @@ def add_sub_blocks(x, run, number):
         i += 1
 
 
-def content_of(x, run, number):
-    """Return the name of a block's own features; 0: it has none, or some features are left out."""
-    return content(x, number) if run.meta[DROPOUT] == 0 else 0
+def own_name(x, run, number):
+    """Return the mark of a block's own features; 0: it has none, or some features are left out."""
+    return name(x, run.states[0], 0, number) if run.meta[DROPOUT] == 0 else 0
 
 
 def add_own(x, table, run, number, sums):
     """Add the weights of a block's own features as one number, which blocks may share."""
-    name = content_of(x, run, number)
-    row = place_of(run, name, 0)
-    if not is_known(run, row, name) or name == 0:
+    mark = own_name(x, run, number)
+    row = place_of(run, mark, 0)
+    if not is_known(run, row, mark) or mark == 0:
         fill(run.bundle_sums[row], 0.0)
         add_rows(table, run, checked_block_features(x, number, run), run.bundle_sums[row])
     add_bundle(run, row, sums)
@@ -193,17 +193,17 @@ def score_labels(x, state, group, table, run, least):
 
 
 def name_of(run, n):
-    """Return a name for the n features in the buffer."""
-    name = mix(n, -1)
+    """Return a mark for the n features in the buffer."""
+    mark = mix(n, -1)
     for f in range(n):
-        name = mix(name, run.out.keys[f])
-    return name
+        mark = mix(mark, run.out.keys[f])
+    return mark
 
 
-def sum_features(x, table, run, n, name):
-    """Return the row with the sums of the n features in the buffer, which have this name."""
-    row = place_of(run, name, 0)
-    if not is_known(run, row, name):
+def sum_features(x, table, run, n, mark):
+    """Return the row with the sums of the n features in the buffer, which have this mark."""
+    row = place_of(run, mark, 0)
+    if not is_known(run, row, mark):
         fill(run.bundle_sums[row], 0.0)
         add_rows(table, run, n, run.bundle_sums[row])
         set_maximum(x, run, row)

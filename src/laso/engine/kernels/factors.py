@@ -19,7 +19,7 @@ from laso.engine.kernels.bundles import (
     sum_block,
     sum_waiting,
 )
-from laso.engine.kernels.placeholders import NAMED, NARROWED, factors, fingerprint, is_good
+from laso.engine.kernels.placeholders import NAMED, NARROWED, factors, is_good, name
 from laso.engine.kernels.promises import (
     checked_block,
     checked_choice,
@@ -77,11 +77,11 @@ def request_named(x, state, group, run):
     i, other, at = 0, int(group), run.factor_rows.shape[0] - 1
     while other >= 0:
         if run.factor_rows[at, SUMMED_IN] != run.meta[EXPANSION]:
-            name = fingerprint(x, state, other)
-            if name != -1 and checked_block(x, state, other, run) < 0:
-                row = place_of(run, name, at)
+            mark = name(x, state, other, -1)
+            if mark != 0 and checked_block(x, state, other, run) < 0:
+                row = place_of(run, mark, at)
                 prefetch(run.bundle_names, row)
-                waiting[n, WAITING_FOR], waiting[n, WAITING_NAME] = other, mix(name, at)
+                waiting[n, WAITING_FOR], waiting[n, WAITING_NAME] = other, mix(mark, at)
                 waiting[n, WAITING_ROW] = row
                 run.factor_rows[at, SUMMED_IN] = run.meta[EXPANSION]
                 run.factor_rows[at, SUMS_ROW] = row

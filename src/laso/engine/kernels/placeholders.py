@@ -11,5 +11,5 @@ from __future__ import annotations
 WEIGHTED = FULL = FACTORED = NARROWED = NAMED = SHARED = SEGMENTS = bool
 KEY_OF_GROUP = WHOLE = CAPPED = bool
 limits = initial = groups = labels = factors = n_choices = choice = None
-block = sub_block = content = block_features = features = features_of_state = fingerprint = None
+block = sub_block = block_features = features = features_of_state = name = None
 allowed = apply = is_goal = is_good = loss = key = signature = None

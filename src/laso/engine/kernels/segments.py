@@ -25,13 +25,13 @@ from laso.engine.kernels.bounds import cap_of
 from laso.engine.kernels.bundles import (
     add_bundle,
     add_sub_blocks,
-    content_of,
     copy_bundle,
     is_known,
     look_up,
     n_blocks,
     name_of,
     next_block,
+    own_name,
     place_of,
     request_waiting,
     sum_features,
@@ -204,11 +204,11 @@ def list_below(x, table, run, root):
 
 def list_block(x, table, run, number):
     """List a block, and request the rows of its own features unless their sums are known."""
-    meta, waiting, name = run.meta, run.waiting, content_of(x, run, number)
-    i, row, first = meta[LISTED], place_of(run, name, 0), meta[LISTED_FEATURES]
+    meta, waiting, mark = run.meta, run.waiting, own_name(x, run, number)
+    i, row, first = meta[LISTED], place_of(run, mark, 0), meta[LISTED_FEATURES]
     waiting[i, WAITING_FOR], waiting[i, WAITING_ROW] = number, row
     waiting[i, WAITING_FIRST], waiting[i, WAITING_COUNT] = -1, 0
-    if not is_known(run, row, name) or name == 0:
+    if not is_known(run, row, mark) or mark == 0:
         out = Out(run.out.keys[first:], run.out.values[first:])
         request_waiting(table, run, i, first, block_features_in(x, number, run, out))
     meta[LISTED] += 1
@@ -280,9 +280,9 @@ def least_sum(threshold, reach, scale):
 def sum_step(x, table, run, node, group, spare):
     """Sum the features of a step that are in no block, unless they are those of the last one."""
     n = checked_features(x, run.states[node], group, run)
-    name, own = name_of(run, n), n_blocks(run) + spare
-    if not is_known(run, own, name):
-        row = sum_features(x, table, run, n, name)
+    mark, own = name_of(run, n), n_blocks(run) + spare
+    if not is_known(run, own, mark):
+        row = sum_features(x, table, run, n, mark)
         copy_bundle(run, row, run.bundle_sums[own])
         run.bundle_maxima[own] = run.bundle_maxima[row]
 

@@ -213,7 +213,7 @@ class Chunking(CompiledProblem):
         return (grams - 1) * n + last if i == int(before) and grams > 0 else -1
 
     @staticmethod
-    def content(x, block):
+    def name(x, state, group, block):
         spec, n = x.spec, x.items.shape[0]
         at = block - CHUNKS * n
         if at < 0 or at & 1:

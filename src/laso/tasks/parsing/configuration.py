@@ -222,7 +222,7 @@ def part_of(x, group):
     return x.spec[PARTS] + PART * min(group, x.spec[N_PARTS] - 1)
 
 
-def part_fingerprint(x, state, group):
+def part_name(x, state, group):
     """Return a number for the values of all atoms of a part, two at a time."""
     part = part_of(x, group)
     at, n, key = x.spec[part + ATOMS], x.spec[part + N_ATOMS], group

@@ -25,7 +25,7 @@ from laso.tasks.parsing.configuration import (
     SINGLE_ROOT,
     SIZE,
     own_group,
-    part_fingerprint,
+    part_name,
     state_size,
     write_features,
     write_initial,
@@ -82,8 +82,8 @@ class Transitions(CompiledProblem):
         return write_features(x, state, group, out.keys)
 
     @staticmethod
-    def fingerprint(x, state, group):
-        return part_fingerprint(x, state, group)
+    def name(x, state, group, block):
+        return part_name(x, state, group)
 
     @staticmethod
     def is_goal(x, state):
