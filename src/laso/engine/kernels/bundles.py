@@ -59,6 +59,12 @@ def place_of(run, mark, page):
     return run.meta[FIRST_NAMED] + page * (mask + 1) + (mark & mask)
 
 
+def forget_sums(run):
+    """Let all bundles be summed anew: the weights may have changed."""
+    run.meta[VERSION] += 1
+    run.meta[WEIGHTS] += 1
+
+
 def is_known(run, row, mark):
     """Return whether a row has the sums of a named bundle; from now on it counts as such."""
     marked = mix(run.meta[WEIGHTS], mark)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from laso.engine.hashing import mix
 from laso.engine.kernels.bounds import choose_caps
+from laso.engine.kernels.bundles import forget_sums
 from laso.engine.kernels.figures import forget_example, learn_full, learn_one, search_one
 from laso.engine.kernels.placeholders import CAPPED, FULL, limits
 from laso.engine.layout import (
@@ -31,7 +32,6 @@ from laso.engine.layout import (
     STEP_LABEL,
     TICKS,
     VISIT,
-    WEIGHTS,
     G,
     Input,
 )
@@ -56,9 +56,9 @@ def largest(dataset, order, most, one):
             most[j] = max(most[j], one[j])
 
 
-def forget_kept(table, run):
-    """Let nothing that was kept be used: since the last call rows and weights may have changed."""
-    run.meta[WEIGHTS] += 1
+def begin_call(table, run):
+    """Forget sums, since rows and weights may have changed since the last call; choose bounds."""
+    forget_sums(run)
     if CAPPED() and run.meta[CAPS_WANTED]:
         choose_caps(table, run)
 
@@ -67,7 +67,7 @@ def learn_many(dataset, order, table, run, options):
     """Learn from examples in turn; return how many are done, the number of errors, the status."""
     wrong = 0
     run.meta[FAULT] = DONE
-    forget_kept(table, run)
+    begin_call(table, run)
     for n in range(order.shape[0]):
         i = order[n]
         x = input_of(dataset, i)
@@ -98,7 +98,7 @@ def decode_many(dataset, order, table, run, options, steps, results):
     ends, scores = results
     y = dataset.outputs[:0]
     run.meta[FAULT] = DONE
-    forget_kept(table, run)
+    begin_call(table, run)
     for n in range(order.shape[0]):
         x = input_of(dataset, order[n])
         run.meta[NODES] = run.meta[DEQUEUED] = 0

@@ -11,6 +11,7 @@ import math
 
 from laso.engine.hashing import prefetch
 from laso.engine.kernels.bounds import raise_cap
+from laso.engine.kernels.bundles import forget_sums
 from laso.engine.kernels.factors import factor_group, factor_label
 from laso.engine.kernels.placeholders import CAPPED, WEIGHTED
 from laso.engine.kernels.promises import checked_block
@@ -59,8 +60,6 @@ from laso.engine.layout import (
     TOTAL_LOSS,
     TOTAL_MASS,
     USED,
-    VERSION,
-    WEIGHTS,
 )
 from laso.engine.option_kinds import (
     ALMA,
@@ -429,8 +428,7 @@ def apply_update(table, run, options, rate, errors):
     if CAPPED() and run.caps.shape[0] > 1:
         keep_caps(table, run)
     table.ints[GENERATION] = k + 1
-    run.meta[VERSION] += 1
-    run.meta[WEIGHTS] += 1
+    forget_sums(run)
 
 
 def mean_loss(run):

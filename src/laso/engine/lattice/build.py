@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 
-from laso.engine.kernels.bundles import score_labels
+from laso.engine.kernels.bundles import forget_sums, score_labels
 from laso.engine.kernels.placeholders import (
     allowed,
     apply,
@@ -55,8 +55,6 @@ from laso.engine.layout import (
     ORACLE,
     SCALE,
     SLACK,
-    VERSION,
-    WEIGHTS,
 )
 
 
@@ -133,8 +131,7 @@ def build(x, y, table, run, options, lat):
     n_labels, scale, last = checked_labels(x, run), table.reals[SCALE], rounds.shape[0] - 1
     only_good = run.meta[ORACLE] == ONLY_GOOD
     clear(lat)
-    run.meta[VERSION] += 1
-    run.meta[WEIGHTS] += 1
+    forget_sums(run)
     meta[N_NODES], e, opened, first = 1, 0, 0, 0
     enter(nodes, rounds, 0, 0, -1)
     nodes[0, SLOT] = nodes[0, SIGNATURE] = 0
