@@ -212,7 +212,7 @@ def test_rows_with_many_weights_are_full_and_come_first(monkeypatch):
     # Rows are packed when the calls so far pay for it; the model stays as it is.
     enough, before = len(table.slots) // SLOTS_PER_ITEM, _weights(model)
     calls = 0
-    while not is_packed(model.weights_for(dataset)):
+    while not is_packed(model.decoder(dataset).table_for(0)):
         assert model.predict(X) == Y
         calls += 1
     assert (calls - 1) * len(dataset.items) < enough

@@ -8,6 +8,7 @@ import pytest
 from laso import CRF, LasoError, OutOfMemory, Parser, Tagger, exact
 from laso.engine import room
 from laso.engine.room import check_room, memory_left
+from laso.estimators.decoding import decoders_of
 
 WORDS = [["the", "cat", "sleeps"]]
 TREES = [[(2, "det"), (3, "nsubj"), (0, "root")]]
@@ -81,7 +82,7 @@ def test_a_large_space_is_not_kept():
     long = ["the"] * 400
     model.predict_single(long)
     model.predict_single(WORDS[0])
-    ((_, decoder),) = model.prepared["singles"]
+    (decoder,) = decoders_of(model)._by_problem.values()
     kept = [space.run.states.nbytes for space in decoder._free]
     assert len(kept) == 1
     assert np.max(kept) < 1 << 26

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from laso import CRF, SearchEstimator, Tagger, alma, beam, bounded_best_first, exact
 from laso.data import load_bundled
 from laso.data.table import Features
-from laso.engine import chain_search, single
+from laso.engine import chain_search, decoder
 from laso.engine import exact as exact_engine
 from laso.engine.layout import STEPS
 from laso.engine.machine import all_of
 from laso.engine.text import layout as lt
 from laso.errors import LasoError
-from laso.estimators.single_lists import labels_of_lists
+from laso.estimators.decoding import decoders_of
 from laso.examples.segmentation import LINES, Segmentation
 from laso.features import inputs, marshalled
 from tests.spaces import quick
@@ -255,16 +255,16 @@ def test_one_input_has_the_output_that_it_has_among_many(name, monkeypatch):
     assert list(model.predict_single(inputs_of[0])) == expected[0]
 
 
-LENGTHS = (1, 0, 7, 3, 60, 2, single.MOST_STEPS + 5, 4)
+LENGTHS = (1, 0, 7, 3, 60, 2, decoder.MOST_STEPS + 5, 4)
 
 
 def test_inputs_of_all_lengths_in_any_order():
     x, model = WORDS[0] * 400, tagger(queue=1)
     for n in LENGTHS:
         assert model.predict_single(x[:n]) == list(model.predict([x[:n], x[:1] * (n + 1)])[0])
-    decoders = [decoder for _, decoder in model.prepared["singles"]]
-    kept = [space.limits[STEPS] for decoder in decoders for space in decoder._free]
-    assert 60 <= max(kept) <= single.MOST_STEPS
+    known = decoders_of(model)._by_problem.values()
+    kept = [space.limits[STEPS] for each in known for space in each._free]
+    assert 60 <= max(kept) <= decoder.MOST_STEPS
 
 
 def general_labels(model, x):
@@ -280,7 +280,7 @@ def test_feature_lists_of_all_lengths_take_the_short_way(name):
     model, inputs_of = (make() for make in MODELS[name])
     x = inputs_of[0] * 400
     for n in LENGTHS:
-        found = labels_of_lists(model, x[:n])
+        found = decoders_of(model).labels_of_lists(model, x[:n])
         assert (found is not None) == (0 < n <= 100), n  # a long one has too many bytes
         assert model.predict_single(x[:n]) == general_labels(model, x[:n])
     longer = [[f"{i}" for i in range(n)] for n in (3, 90, 0, 1)]

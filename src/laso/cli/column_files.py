@@ -18,7 +18,7 @@ from laso.data.formats import ColumnRoles, Format
 from laso.data.lines import Resumed, name_of
 from laso.data.reading import read
 from laso.data.table import locating
-from laso.engine.machine import all_of, default_threads
+from laso.engine.machine import default_threads
 from laso.errors import LasoError
 from laso.features.column_text import Batch, Batches, Reader, is_plain, written
 from laso.features.lexicon import is_numbered, sizes_of
@@ -156,8 +156,7 @@ class ColumnFile:
             return written(lines, inputs.lengths, (), form=self.form)
         with locating(inputs):
             dataset = self.task.encode(inputs)
-        engine = self.model.engine(dataset)
-        steps, ends, _ = engine.decode(dataset, all_of(dataset), self.model.weights_, threads=1)
+        steps, ends, _ = self.model.decoder(dataset).decode(dataset)
         codes, outputs = self.task.coded_outputs(inputs, steps, ends)
         return written(lines, codes, outputs, form=self.form)
 

@@ -275,3 +275,9 @@ def measure(table: WeightTable) -> None:
         weights = found.astype(np.float64)
         square += float(np.einsum("ij,ij->", weights, weights))  # vdot starts threads of BLAS
     table.reals[at.SQUARE] = table.reals[at.SCALE] ** 2 * square
+
+
+def largest_of(table: WeightTable) -> float:
+    """Return the largest absolute weight, relative to the largest number of its type."""
+    largest = np.abs(all_weights(table)).max(initial=0.0)
+    return float(largest) / float(np.finfo(table.v.dtype).max)

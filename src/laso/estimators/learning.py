@@ -25,13 +25,13 @@ from laso.engine.machine import Machine, all_of, new_table
 from laso.engine.objective import in_threads
 from laso.engine.passes import After, InTurn, Plan, Training
 from laso.engine.passes import train as train_passes
-from laso.engine.rows import densified, n_weights
+from laso.engine.rows import densified, largest_of, n_weights
 from laso.engine.shards import MIXINGS, ShardLearner
 from laso.engine.step_length import mean_step_length
 from laso.engine.workers import Workers, in_shards
 from laso.errors import BadFeature, SearchFailed, Unreachable, WorkerLost
 from laso.estimators.class_weights import BALANCED, class_weights
-from laso.estimators.tables import check_overflow, largest_of, moved, wider
+from laso.estimators.tables import check_overflow, moved, wider
 from laso.features.encoder import take_inputs
 from laso.model_file import compact_table
 from laso.tasks.base import Task

@@ -13,7 +13,6 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from laso.engine.bloom import filtered
 from laso.engine.workers import Workers
 
 if TYPE_CHECKING:
@@ -43,9 +42,7 @@ def predicted_stream(model: Predictor, X: Iterable[Any], batch: int = BATCH) -> 
             yield from chain.from_iterable(found)
 
         def jobs() -> Iterator[tuple[Predictor | str, list[Any]]]:
-            for number, each in enumerate(batches):
-                if number == some:  # once, not with every batch that follows
-                    light.weights_ = filtered(light.task_.problem, light.weights_)
+            for each in batches:
                 yield source, each
 
         yield from chain.from_iterable(workers.stream(_predict, jobs(), AHEAD))
@@ -81,7 +78,6 @@ def _write(model: Predictor, path: Path) -> None:
 @lru_cache(maxsize=2)
 def _read(path: str) -> Predictor:
     found: Predictor = pickle.loads(Path(path).read_bytes())
-    found.weights_ = filtered(found.task_.problem, found.weights_)
     return found
 
 

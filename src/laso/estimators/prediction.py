@@ -6,38 +6,32 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from copy import copy, deepcopy
 from dataclasses import replace
-from operator import is_
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from laso.calibration import Reliability
 from laso.data.table import locating
-from laso.engine.bloom import filtered
 from laso.engine.choose import engine_for
+from laso.engine.decoder import Decoder
 from laso.engine.exact import ExactMachine
 from laso.engine.layout import Dataset, WeightTable
-from laso.engine.machine import Machine, all_of, default_threads
-from laso.engine.packed_rows import faster
+from laso.engine.machine import Machine, default_threads
 from laso.engine.passes import Training
 from laso.engine.problem import CompiledProblem
-from laso.engine.single import SingleDecoder
 from laso.errors import listed, quoted
 from laso.estimators import confidence, learning, nbest, parallel, serialization
 from laso.estimators.class_weights import ClassWeight
 from laso.estimators.confidence import Confidence
+from laso.estimators.decoding import decoders_of
 from laso.estimators.publishing import Published, consistent
-from laso.estimators.single_lists import labels_of_lists
-from laso.estimators.tables import check_overflow, largest_of, with_bias
+from laso.estimators.tables import check_overflow, with_bias
 from laso.files import naming
 from laso.model_file import file_bytes, write_file
 from laso.queues import MakeQueue, beam
 from laso.tasks.base import Task
 from laso.training import Rule, Strategy
 
-LARGEST = "largest"  # the key of the largest weight, among what is prepared
-FASTER = "faster"  # the key of the weights with what makes decoding faster
-SINGLES = "singles"  # the key of what decodes single inputs, among what is prepared
 FEW_ITEMS = 2000  # for fewer, threads cost more than they bring
 
 
@@ -120,16 +114,12 @@ class Predictor(Published):
         with locating(inputs):
             dataset = self.task_.encode(inputs)
             if len(dataset.values):
-                check_overflow(inputs, dataset, self.largest_weight())
+                check_overflow(inputs, dataset, self.decoder(dataset).largest_weight)
         return inputs, dataset
 
-    def largest_weight(self) -> float:
-        """Return the largest absolute weight, relative to the largest number of its type."""
-        weights, largest = self.prepared.get(LARGEST, (None, 0.0))
-        if weights is not self.weights_:
-            largest = largest_of(self.weights_)
-            self.prepared[LARGEST] = (self.weights_, largest)
-        return float(largest)
+    def decoder(self, dataset: Dataset) -> Decoder:
+        """Return what decodes a dataset with the present weights and parameters."""
+        return decoders_of(self).for_dataset(self, dataset)
 
     @consistent
     def predict(self, X: Any) -> list[Any]:
@@ -153,45 +143,14 @@ class Predictor(Published):
     @consistent
     def predict_single(self, x: Any) -> Any:
         """Return the output of one input."""
-        found = labels_of_lists(self, x)
+        found = decoders_of(self).labels_of_lists(self, x) if "weights_" in vars(self) else None
         return self.decode(*self.encoded([x]))[0] if found is None else found
 
     def decode(self, inputs: Any, dataset: Dataset, table: WeightTable | None = None) -> list[Any]:
         """Return the outputs of encoded inputs, with other weights if a table is given."""
-        if table is None and len(dataset.starts) == 2:
-            steps, ends, _ = self.single_decoder(dataset).decode(dataset)
-        else:
-            engine, threads = self.engine(dataset), self.threads_for(dataset)
-            exact = isinstance(engine, ExactMachine)
-            weights = self.weights_for(dataset, exact=exact) if table is None else table
-            steps, ends, _ = engine.decode(dataset, all_of(dataset), weights, threads=threads)
+        decoder = self.decoder(dataset) if table is None else Decoder(self.engine(dataset), table)
+        steps, ends, _ = decoder.decode(dataset, threads=self.threads_for(dataset))
         return self.task_.decode_all(inputs, steps, ends)
-
-    def weights_for(self, dataset: Dataset, *, exact: bool = False) -> WeightTable:
-        """Return the weights as an engine wants them for many inputs; these are kept."""
-        made: WeightTable
-        weights, made, items = self.prepared.get((FASTER, exact), (None, None, 0))
-        if weights is not self.weights_:
-            made, items = self.weights_, 0
-        items += len(dataset.items)  # of earlier calls, too: together they may pay for more
-        problem = self.task_.problem_for(dataset)
-        made = filtered(problem, made, items) if exact else faster(problem, made, items)
-        self.prepared[FASTER, exact] = (self.weights_, made, items)
-        return made
-
-    def single_decoder(self, dataset: Dataset) -> SingleDecoder:
-        """Return what decodes single inputs with the present weights and parameters."""
-        problem = self.task_.problem_for(dataset)
-        what = (self.weights_, self.task_, self.queue, self.update, self.strategy, problem)
-        kept = self.prepared.get(SINGLES, ())
-        for known, made in kept:
-            if all(map(is_, known, what)):
-                decoder: SingleDecoder = made
-                return decoder
-        decoder = SingleDecoder(self.engine(dataset), what[0])
-        others = [one for one in kept if one[0][0] is self.weights_]
-        self.prepared[SINGLES] = [(what, decoder), *others[:3]]
-        return decoder
 
     @consistent
     def score(self, X: Any, y: Any = None) -> float:

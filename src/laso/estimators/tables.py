@@ -12,7 +12,6 @@ from laso.data.table import Features, position
 from laso.engine import layout as at
 from laso.engine.layout import Array, Dataset, WeightTable
 from laso.engine.rows import (
-    all_weights,
     batches_of,
     dense_rows,
     from_triples,
@@ -120,12 +119,6 @@ def mean(tables: Sequence[WeightTable]) -> WeightTable:
             yield v
 
     return _made(keys.view(np.int64), parts(), tables[0])
-
-
-def largest_of(table: WeightTable) -> float:
-    """Return the largest absolute weight, relative to the largest number of its type."""
-    largest = np.abs(all_weights(table)).max(initial=0.0)
-    return float(largest) / float(np.finfo(table.v.dtype).max)
 
 
 def may_overflow(values: Array, largest: float) -> bool:

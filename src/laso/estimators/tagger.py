@@ -8,7 +8,6 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from laso.engine.machine import all_of
 from laso.engine.options import is_exact
 from laso.engine.rows import dense_rows
 from laso.estimators.class_weights import for_rare_chunks
@@ -97,13 +96,9 @@ class Tagger(SearchEstimator):
         sgd() and lbfgs() learn. Other updates learn scores that say little as probabilities. Labels
         less probable than ``least`` are left out.
         """
-        engine, dataset = self.exactly("predict_marginals", X)
-        if len(dataset.starts) == 2:
-            found = self.single_decoder(dataset).label_probabilities(dataset)
-        else:
-            found = engine.label_probabilities(
-                dataset, all_of(dataset), self.weights_, threads=self.threads_for(dataset)
-            )
+        _, dataset = self.exactly("predict_marginals", X)
+        decoder = self.decoder(dataset)
+        found = decoder.label_probabilities(dataset, threads=self.threads_for(dataset))
         labels, rows = self.task_.classes, found.tolist()
         if least > 0:
             pairs = [zip(labels, row, strict=True) for row in rows]

@@ -1,18 +1,19 @@
-"""Decode one input at a time, in arrays that are kept: what a server needs.
+"""Weights with all that is prepared of them to decode: what answers every prediction.
 
-Most of the time of a short call goes into making arrays and describing them to compiled code. Here
-both are done once; a call only replaces the arrays of the input.
+One input alone is decoded in arrays that are kept, since most of the time of a short call goes into
+making arrays and describing them to compiled code. For many inputs there are weights with which
+decoding is faster, as soon as so many were decoded that making them pays.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from laso.engine import layout as at
+from laso.engine.bloom import filtered
 from laso.engine.chain_search import new_chain_search, promises_chains
 from laso.engine.checks import is_needed
 from laso.engine.exact import ExactMachine
@@ -22,8 +23,10 @@ from laso.engine.layout import Array, Dataset, Out, WeightTable
 from laso.engine.machine import Machine, all_of, check_nodes, longer, new_run
 from laso.engine.native import compiled
 from laso.engine.native.calls import Prepared
-from laso.engine.rows import densified
+from laso.engine.packed_rows import faster
+from laso.engine.rows import densified, largest_of
 from laso.engine.space import new_lattice
+from laso.locks import cached_property
 
 MOST_STEPS = 1000  # of inputs whose working space is kept
 MOST_BYTES = 1 << 26  # of the nodes of a working space that is kept
@@ -34,34 +37,59 @@ N_ARRAYS = len(Dataset._fields)
 Found = tuple[Array, Array, Array]
 
 
-@dataclass
-class SingleDecoder:
-    """What a machine does with datasets of one input, many times.
+class Decoder:
+    """Decodes inputs of one problem with the same weights; several threads may call it.
 
-    Several threads may call it: each takes a space out of those that are free, or makes one.
+    Parameters
+    ----------
+    machine : Machine or ExactMachine
+        The engine, with its queue.
+    table : WeightTable
+        The weights, which must not change.
     """
 
-    machine: Machine | ExactMachine
-    table: WeightTable
-    _free: list[_Space] = field(default_factory=list)
+    def __init__(self, machine: Machine | ExactMachine, table: WeightTable) -> None:
+        self.machine, self.table = machine, table
+        self.is_exact = isinstance(machine, ExactMachine)
+        self._faster, self._items = table, 0  # for many inputs; the items decoded so far
+        self._free: list[_Space] = []  # each thread takes one, or makes one
 
-    def __post_init__(self) -> None:
-        if isinstance(self.machine, ExactMachine):
-            self.table = densified(self.table)  # the lattice has dense rows only
+    @cached_property
+    def single_table(self) -> WeightTable:
+        """The weights for one input; the lattice has dense rows only."""
+        return densified(self.table) if self.is_exact else self.table
 
-    def decode(self, dataset: Dataset) -> Found:
-        """Return what ``machine.decode`` returns: steps (group, label), their end, the score."""
-        found: Found | None = self._with_space(_Space.decode, dataset)
+    @cached_property
+    def largest_weight(self) -> float:
+        """The largest absolute weight, relative to the largest number of its type."""
+        return largest_of(self.table)
+
+    def table_for(self, items: int) -> WeightTable:
+        """Return the weights for so many items more: with those before they may pay for others."""
+        self._items += items
+        prepare = filtered if self.is_exact else faster
+        self._faster = prepare(self.machine.problem, self._faster, self._items)
+        return self._faster
+
+    def decode(self, dataset: Dataset, *, threads: int = 1) -> Found:
+        """Return the predicted steps (group, label) of the inputs, their ends, the scores."""
+        found: Found | None = None
+        if len(dataset.starts) == 2:
+            found = self._with_space(_Space.decode, dataset)
         if found is None:
-            return self.machine.decode(dataset, all_of(dataset), self.table)
+            table = self.table_for(len(dataset.items))
+            found = self.machine.decode(dataset, all_of(dataset), table, threads=threads)
         return found
 
-    def label_probabilities(self, dataset: Dataset) -> Array:
+    def label_probabilities(self, dataset: Dataset, *, threads: int = 1) -> Array:
         """Return the probability of each label at each item, with exact search."""
         assert isinstance(self.machine, ExactMachine)
-        found: Array | None = self._with_space(_Space.label_probabilities, dataset)
+        found: Array | None = None
+        if len(dataset.starts) == 2:
+            found = self._with_space(_Space.label_probabilities, dataset)
         if found is None:
-            return self.machine.label_probabilities(dataset, all_of(dataset), self.table)
+            order = all_of(dataset)
+            found = self.machine.label_probabilities(dataset, order, self.table, threads=threads)
         return found
 
     def _with_space(self, method: Callable[[_Space, Dataset], Any], dataset: Dataset) -> Any:
@@ -69,10 +97,10 @@ class SingleDecoder:
         try:
             space = self._free.pop()
         except IndexError:
-            space = _Space(self.machine, self.table, dataset)
+            space = _Space(self.machine, self.single_table, dataset)
         kept, found = space, method(space, dataset)
         while found is None and space.is_too_small:
-            space = _Space(self.machine, self.table, dataset, space)
+            space = _Space(self.machine, self.single_table, dataset, space)
             kept = space if space.is_small else kept
             found = method(space, dataset)
         if kept.is_small:
@@ -87,19 +115,15 @@ class KeptDecoder:
 
     Parameters
     ----------
-    machine : Machine or ExactMachine
+    decoder : Decoder
         What would decode many inputs.
-    table : WeightTable
-        The weights.
     dataset : Dataset
         The arrays: ``items`` and ``pool`` have room for the largest input.
     """
 
-    def __init__(
-        self, machine: Machine | ExactMachine, table: WeightTable, dataset: Dataset
-    ) -> None:
-        self.machine, self.dataset = machine, dataset
-        self.table = densified(table) if isinstance(machine, ExactMachine) else table
+    def __init__(self, decoder: Decoder, dataset: Dataset) -> None:
+        self.machine, self.table, self.dataset = decoder.machine, decoder.single_table, dataset
+        self.decoder = decoder
         self._space: _Space | None = None
         self._call: Prepared | None = None
         self._spec: Array | None = None
