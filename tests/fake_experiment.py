@@ -5,7 +5,7 @@ import os
 import time
 from pathlib import Path
 
-from laso.experiments.runner import Config, Experiment
+from studies.runner import Config, Experiment
 
 CURVES = {"low": [50.0, 60.0, 55.0], "high": [50.0, 70.0, 70.0], "worse": [10.0, 20.0, 30.0]}
 

@@ -11,10 +11,10 @@ from laso.cli import app
 from laso.data import load_bundled, write_columns
 from laso.engine.rows import dense_rows, densified, from_triples, is_sparse
 from laso.estimators.tables import mean, with_bias
-from laso.experiments import averages
-from laso.experiments.measure import Row, save
-from laso.experiments.runner import experiment
 from laso.model_file import keys_and_rows, make_sparse_table
+from studies.measure import Row, save
+from studies.paper import averages
+from studies.runner import experiment
 
 TRAIN, TEST = load_bundled()
 

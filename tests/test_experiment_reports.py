@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from laso.experiments import report, table1
-from laso.experiments.measure import Row, table
-from laso.experiments.report import NOT_MEASURED, NOT_SHOWN, SHOWN, Claim, Contrast, judge
+from studies import report
+from studies.measure import Row, table
+from studies.paper import table1
+from studies.report import NOT_MEASURED, NOT_SHOWN, SHOWN, Claim, Contrast, judge
 from tools.figures import PLACE, figures
 
 ROOT = Path(__file__).parents[1]
@@ -154,7 +155,7 @@ def test_rows_without_a_measurement_are_counted_and_not_listed():
         row |= {"features": "rich", "resources": ["names", "places"]}
     text = table1.report(rows, {})
     absent = ",".join(row for row in table1.ROWS if row != "LaSOp_5")
-    command = f"laso reproduce table1 --features rich --resources names,places --rows {absent}"
+    command = f"python -m studies table1 --features rich --resources names,places --rows {absent}"
     assert f"9 of 10 planned rows have no measurement {WITH}. To measure: `{command}`." in text
     assert text.count("9 of 10 planned rows") == 2
     assert text.count("| LaSOp_5 |") == text.count("| LaSOa_5 |") == 3  # one line in each table
@@ -174,8 +175,8 @@ def test_the_command_for_missing_rows_is_one_that_the_program_takes():
     text = report.unmeasured(plan, [result])
     (command,) = re.findall("`(.*)`", text)
     assert shlex.split(command) == [
-        *("laso", "reproduce", "fake", "--features", "paper", "--corpus", "bundled", "--quick"),
-        *("--rows", "two words,three"),
+        *("python", "-m", "studies", "fake", "--features", "paper", "--corpus", "bundled"),
+        *("--quick", "--rows", "two words,three"),
     ]
     assert text.startswith("2 of 3 planned rows have no measurement")
     assert report.unmeasured(replace(plan, rows=["one"]), [result]) == ""

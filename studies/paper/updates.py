@@ -1,0 +1,76 @@
+"""The update strategies compared at beam 10 (end of section 4.2)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from studies.measure import Row, table
+from studies.paper import joint
+from studies.paper.joint import ALMA, SCORES, SHOWN
+from studies.report import (
+    Claim,
+    Contrast,
+    Plan,
+    document,
+    sample_texts,
+    seed_count,
+    with_choices,
+    write_report,
+)
+from studies.runner import Config, Experiment
+
+STRATEGIES = {
+    "LaSO": "restart",
+    "early update": "early",
+    "delayed update": "delayed",
+    "max-violation": "max_violation",
+    "standard": "standard",
+}
+ROWS = {row: Config({"queue": 10, **ALMA, "strategy": s}) for row, s in STRATEGIES.items()}
+PAPER = {"LaSO": 94.4, "early update": 93.1, "standard": 92.5}
+CLAIMS = (
+    Claim(
+        "LaSO beats early update, which beats standard updates",
+        [
+            Contrast("LaSO above early update", {"LaSO": 1, "early update": -1}),
+            Contrast("early update above standard", {"early update": 1, "standard": -1}),
+        ],
+    ),
+)
+
+
+def section(results: list[Row]) -> str:
+    """Return a table of our scores beside the paper's F."""
+    lines = []
+    measures = (*SCORES, "epochs", "cpu_s")
+    for row in ROWS:
+        texts = sample_texts(results, row, measures)
+        theirs = f"{PAPER[row]:.1f}" if row in PAPER else "-"
+        if texts:
+            lines.append([row, seed_count(results, row), *texts, theirs])
+    head = ["strategy", "seeds", "tag", "chunk", "joint", "F", "epochs", "training, CPU s"]
+    head.append("paper's F")
+    return table(head, lines, left=1)
+
+
+def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path]:
+    """Write updates.md and return its path."""
+    plan = Plan("updates", "Update strategies at beam 10", ROWS, joint.NOTES)
+    text = document(plan, results, section, CLAIMS)
+    text = with_choices(text, results, chosen, "joint accuracy")
+    return write_report(folder / "updates.md", text)
+
+
+EXPERIMENT = Experiment(
+    name="updates",
+    rows=ROWS,
+    estimator=joint.tagger,
+    evaluate=joint.evaluate,
+    report=write,
+    shown=SHOWN,
+    features=("rich",),
+    epochs=20,
+    patience=3,
+    scored="joint accuracy",
+    seeds=5,
+)
