@@ -6,7 +6,8 @@ import math
 import shlex
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 
 from laso.files import write_text
@@ -181,16 +182,85 @@ def claims(claims: Sequence[Claim], results: list[Row]) -> str:
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of a report: the experiment's name, the heading, the planned rows and notes.
+    """The plan of an experiment's report.
 
-    ``by_seed`` tells whether its scores are means over seeds, of which there may be too few.
+    Parameters
+    ----------
+    name, heading, notes : str
+        The name of the experiment, the heading of the report, and what precedes its sections.
+    rows : iterable of str
+        The planned rows.
+    section : callable
+        Returns the section of results that share features and resources.
+    claims : sequence of Claim
+        What the results may show, judged after each section.
+    whose : str
+        The heading of the claims.
+    by_seed : bool
+        Whether scores are means over seeds, of which there may be too few.
+    scored : str
+        The held-out score in the table of chosen settings; empty if there is no such table.
+    draw : callable
+        Draws plots of the results in a folder and returns their paths, if matplotlib is installed.
+    above_plots : str
+        What precedes the plots.
     """
 
     name: str
     heading: str
     rows: Iterable[str]
     notes: str
+    section: Callable[[list[Row]], str] = field(default=lambda rows: "")
+    claims: Sequence[Claim] = ()
+    whose: str = "Claims of the paper"
     by_seed: bool = True
+    scored: str = ""
+    draw: Callable[[list[Row], Path], list[Path]] | None = None
+    above_plots: str = ""
+
+    def text(self, results: list[Row], chosen: dict[str, Row]) -> str:
+        """Return the report: conditions, then sections and claims, then the chosen settings."""
+        parts = [
+            f"# {self.heading}",
+            f"Made by `python -m studies {self.name} --report` from the JSON files beside it.",
+        ]
+        if not results:
+            return "\n\n".join([*parts, NOTHING]) + "\n"
+        parts += [conditions(results), self.notes]
+        for group, rows in groups(results).items():
+            judgement = claims(self.claims, rows)
+            parts += [f"## {title(group)}", self.section(rows), unmeasured(self, rows)]
+            parts.append(preliminary(rows) if self.by_seed else "")
+            parts += [f"### {self.whose}", judgement] if judgement else []
+        if self.scored:
+            parts += [CHOSEN, choices(chosen, self.scored)]
+        return "\n\n".join(filter(None, parts)) + "\n"
+
+    def write(self, results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path]:
+        """Write the report and its plots; return the paths of all files."""
+        text, plots = self.text(results, chosen), list[Path]()
+        if self.draw and results and find_spec("matplotlib"):
+            plots = self.draw(results, folder)
+            text += self.above_plots
+        return write_report(folder / f"{self.name}.md", text, plots)
+
+    def write_held_out(
+        self, results: list[Row], chosen: dict[str, Row], folder: Path
+    ) -> list[Path]:
+        """Write the report of an experiment on held-out data only; return its path."""
+        made_by = f"Made by `python -m studies {self.name} --report` from chosen.json beside it."
+        parts = [f"# {self.heading}", made_by, self.notes]
+        finished = [entry for entry in chosen.values() if "settings" in entry]
+        for group, entries in groups(finished).items():
+            by_row = {entry["row"]: entry for entry in entries}
+            lines = [_curve(by_row[row]) for row in self.rows if row in by_row]
+            after = [f"after {n}" for n in EPOCHS_SHOWN]
+            head = ["variant", *after, "best", "after epoch", "train s"]
+            parts += [f"## {title(group)}", table(*without_empty(head, lines), left=1)]
+            parts.append(unmeasured(self, entries))
+        if not finished:
+            parts.append(NOTHING)
+        return write_report(folder / f"{self.name}.md", "\n\n".join(filter(None, parts)) + "\n")
 
 
 def unmeasured(plan: Plan, results: list[Row]) -> str:
@@ -220,31 +290,8 @@ def unmeasured(plan: Plan, results: list[Row]) -> str:
     )
 
 
-def document(
-    plan: Plan,
-    results: list[Row],
-    section: Callable[[list[Row]], str],
-    statements: Sequence[Claim] = (),
-    *,
-    whose: str = "Claims of the paper",
-) -> str:
-    """Return a report: conditions, then a section and claims for each features and resources."""
-    parts = [
-        f"# {plan.heading}",
-        f"Made by `python -m studies {plan.name} --report` from the JSON files beside it.",
-    ]
-    if not results:
-        return "\n\n".join([*parts, NOTHING]) + "\n"
-    parts += [conditions(results), plan.notes]
-    for group, rows in groups(results).items():
-        judgement = claims(statements, rows)
-        parts += [f"## {title(group)}", section(rows), unmeasured(plan, rows)]
-        parts.append(preliminary(rows) if plan.by_seed else "")
-        parts += [f"### {whose}", judgement] if judgement else []
-    return "\n\n".join(filter(None, parts)) + "\n"
-
-
 NOTHING = "Nothing was measured yet."
+CHOSEN = "## Settings chosen on held-out data"
 
 
 def groups(results: list[Row]) -> dict[tuple[str, tuple[str, ...]], list[Row]]:
@@ -275,13 +322,6 @@ def conditions(results: list[Row]) -> str:
     return text
 
 
-def with_choices(text: str, results: list[Row], chosen: dict[str, Row], scored: str) -> str:
-    """Return a report followed by the settings that were chosen on held-out data."""
-    if not results:
-        return text
-    return f"{text}\n## Settings chosen on held-out data\n\n{choices(chosen, scored)}\n"
-
-
 def choices(chosen: dict[str, Row], scored: str = "F") -> str:
     """Return a table of the settings chosen on held-out data."""
     return table(
@@ -300,22 +340,6 @@ def choices(chosen: dict[str, Row], scored: str = "F") -> str:
 
 
 EPOCHS_SHOWN = (1, 3, 5, 10)
-
-
-def variants(plan: Plan, chosen: dict[str, Row], folder: Path) -> list[Path]:
-    """Write the report of an experiment on held-out data only; return its path."""
-    made_by = f"Made by `python -m studies {plan.name} --report` from chosen.json beside it."
-    parts = [f"# {plan.heading}", made_by, plan.notes]
-    finished = [entry for entry in chosen.values() if "settings" in entry]
-    for group, entries in groups(finished).items():
-        by_row = {entry["row"]: entry for entry in entries}
-        lines = [_curve(by_row[row]) for row in plan.rows if row in by_row]
-        head = ["variant", *(f"after {n}" for n in EPOCHS_SHOWN), "best", "after epoch", "train s"]
-        parts += [f"## {title(group)}", table(*without_empty(head, lines), left=1)]
-        parts.append(unmeasured(plan, entries))
-    if not finished:
-        parts.append(NOTHING)
-    return write_report(folder / f"{plan.name}.md", "\n\n".join(filter(None, parts)) + "\n")
 
 
 def without_empty(head: list[str], lines: list[list[str]]) -> tuple[list[str], list[list[str]]]:

@@ -194,12 +194,12 @@ def test_layers_together_and_in_turn_are_scored_alike(tmp_path):
 
 
 def test_the_report_on_three_layers_says_what_was_measured(tmp_path):
-    (file,) = ewt.write([], {}, tmp_path)
+    (file,) = ewt.PLAN.write([], {}, tmp_path)
     assert "Nothing was measured yet." in file.read_text()
     measures = dict.fromkeys((*ewt.MEASURES, "epochs", "cpu_s", "test_s"), 90.0)
     row = {"features": "rich", "resources": [], "corpus": "ud_ewt", "seed": 0, **measures}
     row |= {"row": "together at beam 5", "machine": {}, "versions": {"laso": "0"}, "jobs": 1}
-    text = ewt.write([row], {}, tmp_path)[0].read_text()
+    text = ewt.PLAN.write([row], {}, tmp_path)[0].read_text()
     assert "| together at beam 5 | **1** | 90.00 | 90.00 |" in text
     assert "| one after the other at beam 5 |" not in text
     assert "4 of 5 planned rows have no measurement" in text

@@ -71,7 +71,7 @@ def drawing(name, plots):
         matched = [row for row in rows if row["train_beam"] == row["decode_beam"]]
         return lambda: plots.over_beams(parsing.by_beam(matched), Path(), "LAS")
     if kind == "heat":
-        return lambda: table3.drawn(rows, Path())
+        return lambda: table3.draw(rows, Path())
     return lambda: getattr(plots, {"time": "times", "curves": "curves"}[kind])(rows, Path())
 
 

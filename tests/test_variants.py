@@ -40,12 +40,12 @@ def test_the_report_on_margins_has_a_line_for_each_variant(tmp_path):
         "trials": [{"train_s": 61.4}],
     }
     unfinished = {"row": "ALMA", "features": "paper", "resources": [], "trials": []}
-    (file,) = margins.write([], {"a": entry, "b": unfinished}, tmp_path)
+    (file,) = margins.EXPERIMENT.report([], {"a": entry, "b": unfinished}, tmp_path)
     text = file.read_text()
     assert "## Features paper, no resources" in text
     assert "| ALMA: B times 3 | 93.00 | 94.10 | 94.20 | 2 | 61 |" in text
     assert "\n| ALMA |" not in text
-    (file,) = margins.write([], {}, tmp_path)
+    (file,) = margins.EXPERIMENT.report([], {}, tmp_path)
     assert "Nothing was measured yet." in file.read_text()
 
 

@@ -7,13 +7,11 @@ them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from laso.tasks.chunking.feature_sets import additions, paper_features, rich_features
-from studies.measure import Row
 from studies.paper import table1
-from studies.report import Plan, variants
+from studies.report import Plan
 from studies.runner import Config, Experiment
 
 NAMES = ("w", "pos")
@@ -41,18 +39,13 @@ def make_estimator(*, how: str, features: str, resources: Sequence[str], **given
     return table1.chunker()(features=templates(how, resources), **given)
 
 
-def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path]:
-    """Write additions.md and return its path."""
-    plan = Plan("additions", "What each kind of features brings", ROWS, NOTES)
-    return variants(plan, chosen, folder)
-
-
+PLAN = Plan("additions", "What each kind of features brings", ROWS, NOTES)
 EXPERIMENT = Experiment(
     name="additions",
     rows=ROWS,
     estimator=lambda: make_estimator,
     evaluate=table1.evaluate,
-    report=write,
+    report=PLAN.write_held_out,
     shown={},
     features=("rich",),
     epochs=10,

@@ -8,15 +8,7 @@ from typing import Any
 
 from studies.measure import Row, timed_predict
 from studies.paper.joint import PERCEPTRON
-from studies.report import (
-    Claim,
-    Contrast,
-    Plan,
-    document,
-    score_table,
-    with_choices,
-    write_report,
-)
+from studies.report import Claim, Contrast, Plan, score_table
 from studies.runner import Config, Experiment
 
 LAYERS = ("upos", "xpos", "feats")
@@ -145,19 +137,17 @@ def section(rows: list[Row]) -> str:
     return score_table(rows, ROWS, dict(zip(measures, heads, strict=True)))
 
 
-def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path]:
-    """Write ewt.md and return its path."""
-    plan = Plan("ewt", "Three layers on UD English EWT", ROWS, NOTES)
-    text = document(plan, results, section, CLAIMS, whose="Together or not")
-    return write_report(folder / "ewt.md", with_choices(text, results, chosen, "accuracy"))
-
-
+PLAN = Plan(
+    *("ewt", "Three layers on UD English EWT", ROWS, NOTES, section, CLAIMS),
+    whose="Together or not",
+    scored="accuracy",
+)
 EXPERIMENT = Experiment(
     name="ewt",
     rows=ROWS,
     estimator=lambda: make_estimator,
     evaluate=evaluate,
-    report=write,
+    report=PLAN.write,
     shown={**dict.fromkeys(MEASURES, 2), "train_s": 1, "test_s": 2},
     features=("rich",),
     epochs=8,

@@ -7,15 +7,7 @@ from typing import Any
 
 from studies.measure import Row
 from studies.paper import parsing
-from studies.report import (
-    Claim,
-    Contrast,
-    Plan,
-    document,
-    score_table,
-    with_choices,
-    write_report,
-)
+from studies.report import Claim, Contrast, Plan, score_table
 from studies.runner import Config, Experiment
 
 TAGS = "tag_acc"
@@ -90,19 +82,17 @@ def section(rows: list[Row]) -> str:
     return score_table(rows, ROWS, dict(zip(measures, heads, strict=True)))
 
 
-def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path]:
-    """Write joint_parsing.md and return its path."""
-    plan = Plan("joint_parsing", "Tags and trees of UD English EWT", ROWS, NOTES)
-    text = document(plan, results, section, CLAIMS, whose="Together or not")
-    return write_report(folder / "joint_parsing.md", with_choices(text, results, chosen, "LAS"))
-
-
+PLAN = Plan(
+    *("joint_parsing", "Tags and trees of UD English EWT", ROWS, NOTES, section, CLAIMS),
+    whose="Together or not",
+    scored="LAS",
+)
 EXPERIMENT = Experiment(
     name="joint_parsing",
     rows=ROWS,
     estimator=lambda: make_estimator,
     evaluate=evaluate,
-    report=write,
+    report=PLAN.write,
     shown={**dict.fromkeys(MEASURES, 2), "cpu_s": 1},
     features=("default",),
     epochs=20,

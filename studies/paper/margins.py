@@ -5,12 +5,10 @@ The experiment does not use the test data: variants are compared on the held-out
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from studies.measure import Row
 from studies.paper.table1 import ALMA, PERCEPTRON, chunker, evaluate
-from studies.report import Plan, variants
+from studies.report import Plan
 from studies.runner import Config, Experiment
 
 WORST, UNIFORM = {"weighting": "worst"}, {"weighting": "uniform"}
@@ -39,18 +37,13 @@ other rows compare the best good node with the best wrong one. B scales the marg
 step size; ALMA approximates (1 - alpha) times the largest margin (alpha 1: no margin)."""
 
 
-def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path]:
-    """Write margins.md and return its path."""
-    plan = Plan("margins", "What makes ALMA and the perceptron differ", ROWS, NOTES)
-    return variants(plan, chosen, folder)
-
-
+PLAN = Plan("margins", "What makes ALMA and the perceptron differ", ROWS, NOTES)
 EXPERIMENT = Experiment(
     name="margins",
     rows=ROWS,
     estimator=chunker,
     evaluate=evaluate,
-    report=write,
+    report=PLAN.write_held_out,
     shown={},
     epochs=12,
     patience=12,

@@ -13,14 +13,14 @@ from typing import Any
 from studies.measure import Row, timed_predict
 from studies.paper import table3
 from studies.report import (
+    CHOSEN,
     Claim,
     Contrast,
     Plan,
     Sample,
-    document,
+    choices,
     sample,
     score_table,
-    with_choices,
     write_report,
 )
 from studies.runner import Config, Experiment
@@ -164,13 +164,15 @@ def by_beam(results: list[Row]) -> dict[str, dict[int, Sample]]:
     }
 
 
+HEADING = "Dependency trees of UD English EWT"
+PLAN = Plan("parsing", HEADING, ROWS, NOTES, section, CLAIMS, whose="The paper's questions")
+
+
 def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path]:
     """Write parsing.md, and its plots if matplotlib is installed; return the paths."""
-    plan = Plan("parsing", "Dependency trees of UD English EWT", ROWS, NOTES)
     matched = [row for row in results if row["train_beam"] == row["decode_beam"]]
     others = [row for row in results if row["row"] in GRID]
-    text = document(plan, matched, section, CLAIMS, whose="The paper's questions") + grid(others)
-    plotted = []
+    text, plotted = PLAN.text(matched, chosen) + grid(others), []
     if others and find_spec("matplotlib"):
         from studies import plots
 
@@ -178,7 +180,8 @@ def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path
         path = folder / "parsing-heat.svg"
         plotted = [plots.heat({"LAS": cells}, TRAINED, path, DECODED)]
         plotted += [plots.over_beams(by_beam(matched), folder / "parsing-beams.svg", "LAS")]
-    text = with_choices(text, results, chosen, "LAS")
+    if results:
+        text += f"\n{CHOSEN}\n\n{choices(chosen, 'LAS')}\n"
     return write_report(folder / "parsing.md", text, plotted)
 
 

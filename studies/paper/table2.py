@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
 from studies.measure import Row, table
 from studies.paper import joint
 from studies.paper.joint import BEAMS, LASO_A, PERCEPTRON, SCORES, SHOWN
-from studies.report import (
-    Claim,
-    Contrast,
-    Plan,
-    choices,
-    document,
-    mean,
-    sample,
-    seed_count,
-    write_report,
-)
+from studies.report import Claim, Contrast, Plan, mean, sample, seed_count
 from studies.runner import Config, Experiment
 
-ROWS = {
-    **{f"LaSOp_{b}": Config({"queue": b, **PERCEPTRON}) for b in BEAMS},
-    **LASO_A,
-}
+ROWS = {**{f"LaSOp_{b}": Config({"queue": b, **PERCEPTRON}) for b in BEAMS}, **LASO_A}
 
 
 class Printed(NamedTuple):
@@ -118,30 +104,33 @@ def _costs(results: list[Row], row: str) -> list[str]:
     return [f"{mean(results, row, 'epochs'):.0f}", *(one.text(1) for one in samples if one)]
 
 
-def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path]:
-    """Write table2.md, and plots if matplotlib is installed; return the paths."""
-    plan = Plan("table2", "Table 2: joint tagging and chunking", ROWS, joint.NOTES)
-    text = document(plan, results, scores, CLAIMS)
-    plotted = []
-    if results:
-        text += f"\n## Settings chosen on held-out data\n\n{choices(chosen, 'joint accuracy')}\n"
-        if find_spec("matplotlib"):
-            from studies import plots
+def draw(results: list[Row], folder: Path) -> list[Path]:
+    """Draw F over training time, and joint accuracy over epochs; return the paths."""
+    from studies import plots
 
-            plotted = [
-                plots.times(results, folder / "table2-time.svg"),
-                plots.curves(results, folder / "table2-curves.svg", "joint accuracy"),
-            ]
-            text += "\n## Plots\n"
-    return write_report(folder / "table2.md", text, plotted)
+    return [
+        plots.times(results, folder / "table2-time.svg"),
+        plots.curves(results, folder / "table2-curves.svg", "joint accuracy"),
+    ]
 
 
+PLAN = Plan(
+    "table2",
+    "Table 2: joint tagging and chunking",
+    ROWS,
+    joint.NOTES,
+    scores,
+    CLAIMS,
+    scored="joint accuracy",
+    draw=draw,
+    above_plots="\n## Plots\n",
+)
 EXPERIMENT = Experiment(
     name="table2",
     rows=ROWS,
     estimator=joint.tagger,
     evaluate=joint.evaluate,
-    report=write,
+    report=PLAN.write,
     shown=SHOWN,
     features=("rich",),
     epochs=joint.EPOCHS,

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from studies.measure import Row, table
 from studies.paper import joint
 from studies.paper.joint import BEAMS, LASO_A, SHOWN
-from studies.report import Plan, Sample, count_text, document, write_report
+from studies.report import Plan, Sample, count_text
 from studies.runner import Experiment
 
 # As printed. By the caption rows are beams of training, but the text fits only the transpose.
@@ -91,8 +90,8 @@ A matched beam ties if it is behind by no more than the larger spread of the two
 half of the last digit that the paper prints."""
 
 
-def drawn(results: list[Row], path: Path) -> Path:
-    """Draw the heat maps of our table and of both readings of the paper's."""
+def draw(results: list[Row], folder: Path) -> list[Path]:
+    """Draw the heat maps of our table and of both readings of the paper's; return the path."""
     from studies import plots
 
     cells = {beams: one.mean for beams, one in grid(results).items()}
@@ -100,25 +99,17 @@ def drawn(results: list[Row], path: Path) -> Path:
         description: {(b, c): rows[i][j] for i, b in enumerate(BEAMS) for j, c in enumerate(BEAMS)}
         for description, rows in READINGS.items()
     }
-    return plots.heat({"here": cells, **printed}, BEAMS, path)
+    return [plots.heat({"here": cells, **printed}, BEAMS, folder / "table3-heat.svg")]
 
 
-def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path]:
-    """Write table3.md, and the heat map if matplotlib is installed; return the paths."""
-    plan = Plan("table3", "Table 3: beams of training and of decoding", LASO_A, joint.NOTES)
-    text = document(plan, results, section)
-    plotted = []
-    if results and find_spec("matplotlib"):
-        plotted = [drawn(results, folder / "table3-heat.svg")]
-    return write_report(folder / "table3.md", text, plotted)
-
-
+HEADING = "Table 3: beams of training and of decoding"
+PLAN = Plan("table3", HEADING, LASO_A, joint.NOTES, section, draw=draw)
 EXPERIMENT = Experiment(
     name="table3",
     rows=LASO_A,
     estimator=joint.tagger,
     evaluate=evaluate,
-    report=write,
+    report=PLAN.write,
     shown={"train_beam": 0, "decode_beam": 0, **SHOWN},
     features=("rich",),
     epochs=joint.EPOCHS,

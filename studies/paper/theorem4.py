@@ -31,7 +31,7 @@ from laso.tasks.joint.problem import (
 )
 from studies.measure import Row, table
 from studies.paper import joint
-from studies.report import Plan, document, write_report
+from studies.report import Plan
 from studies.runner import Config, Experiment
 
 PROBLEM: type[CompiledProblem] = Joint
@@ -218,10 +218,7 @@ def section(results: list[Row]) -> str:
     return f"{table(head, lines, left=1)}\n\n{theirs}"
 
 
-def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path]:
-    """Write theorem4.md and return its path."""
-    plan = Plan("theorem4", "Theorems 1 and 4 on data", ROWS, NOTES, by_seed=False)
-    return write_report(folder / "theorem4.md", document(plan, results, section))
+PLAN = Plan("theorem4", "Theorems 1 and 4 on data", ROWS, NOTES, section, by_seed=False)
 
 
 def tagger() -> Any:
@@ -234,7 +231,7 @@ EXPERIMENT = Experiment(
     rows=ROWS,
     estimator=tagger,
     evaluate=evaluate,
-    report=write,
+    report=PLAN.write,
     shown={"corrections": 0, "margin": 5, "train_s": 1},
     features=("rich",),
     sentences=SENTENCES,

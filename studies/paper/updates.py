@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from studies.measure import Row, table
 from studies.paper import joint
 from studies.paper.joint import ALMA, SCORES, SHOWN
-from studies.report import (
-    Claim,
-    Contrast,
-    Plan,
-    document,
-    sample_texts,
-    seed_count,
-    with_choices,
-    write_report,
-)
+from studies.report import Claim, Contrast, Plan, sample_texts, seed_count
 from studies.runner import Config, Experiment
 
 STRATEGIES = {
@@ -53,20 +42,14 @@ def section(results: list[Row]) -> str:
     return table(head, lines, left=1)
 
 
-def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path]:
-    """Write updates.md and return its path."""
-    plan = Plan("updates", "Update strategies at beam 10", ROWS, joint.NOTES)
-    text = document(plan, results, section, CLAIMS)
-    text = with_choices(text, results, chosen, "joint accuracy")
-    return write_report(folder / "updates.md", text)
-
-
+HEADING = "Update strategies at beam 10"
+PLAN = Plan("updates", HEADING, ROWS, joint.NOTES, section, CLAIMS, scored="joint accuracy")
 EXPERIMENT = Experiment(
     name="updates",
     rows=ROWS,
     estimator=joint.tagger,
     evaluate=joint.evaluate,
-    report=write,
+    report=PLAN.write,
     shown=SHOWN,
     features=("rich",),
     epochs=20,

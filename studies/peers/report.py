@@ -133,10 +133,7 @@ def size(name: str, row: Row) -> str:
 
 def report(peers: list[Row], growth: list[Row], chosen: dict[str, Row]) -> str:
     """Return the text of report.md."""
-    parts = [
-        "# Benchmarks",
-        "Made by `python -m studies report` from the JSON files beside it.",
-    ]
+    parts = ["# Benchmarks", "Made by `python -m studies report` from the JSON files beside it."]
     if peers:
         parts += [_conditions(peers), "## Systems", _systems(peers)]
         parts += ["## What was asked for", *_targets(bars(peers))]

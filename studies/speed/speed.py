@@ -110,10 +110,7 @@ def first_label(work: Path) -> list[Row]:
     for name in ("Tagger", "Chunker"):
         times = []
         for i in range(RUNS):
-            environment = {
-                "PYTHONPATH": str(site),
-                "LASO_CACHE": str(work / f"empty-{name}-{i}"),
-            }
+            environment = {"PYTHONPATH": str(site), "LASO_CACHE": str(work / f"empty-{name}-{i}")}
             times.append(seconds(python(LEARN.format(name=name)), environment))
         value = statistics.median(times)
         config = f"{name}, learn from 50 sentences and label"
