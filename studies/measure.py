@@ -10,8 +10,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -149,19 +149,40 @@ def run_missing(
     *,
     again: bool = False,
     by_line: bool = False,
+    replaced: Sequence[str] = (),
+    order: Callable[[Row], Any] | None = None,
+    failures: Failures | None = None,
 ) -> list[Row]:
     """Run the jobs that have no row in a JSON file, or all of them; return all rows.
 
     Each row is saved as soon as it is there, so that an interrupted run can be continued.
+
+    Parameters
+    ----------
+    tell : callable
+        Handles a new row.
+    again : bool
+        Whether jobs are run that have a row.
+    by_line : bool
+        Whether the file has one row a line.
+    replaced : sequence of str
+        The fields of older rows that a new one replaces; by default all that identify it.
+    order : callable
+        The key by which rows are sorted; without one, new rows are the last.
+    failures : Failures
+        Collects the jobs that fail; without it, a failure ends the run.
     """
     rows: list[Row] = load(path) or []
     for key, measured in jobs:
         if not again and any(key.items() <= row.items() for row in rows):
             continue
-        row = {**key, **measured()}
-        rows = [*(other for other in rows if not key.items() <= other.items()), row]
-        save(path, rows, by_line=by_line)
-        tell(row)
+        same = {name: key[name] for name in replaced or key}
+        with nullcontext() if failures is None else failures.collect(format_settings(same)):
+            row = {**key, **measured()}
+            rows = [*(other for other in rows if not same.items() <= other.items()), row]
+            rows = rows if order is None else sorted(rows, key=order)
+            save(path, rows, by_line=by_line)
+            tell(row)
     return rows
 
 

@@ -182,28 +182,13 @@ def claims(claims: Sequence[Claim], results: list[Row]) -> str:
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of an experiment's report.
+    """The plan of an experiment's report: NAME.md.
 
-    Parameters
-    ----------
-    name, heading, notes : str
-        The name of the experiment, the heading of the report, and what precedes its sections.
-    rows : iterable of str
-        The planned rows.
-    section : callable
-        Returns the section of results that share features and resources.
-    claims : sequence of Claim
-        What the results may show, judged after each section.
-    whose : str
-        The heading of the claims.
-    by_seed : bool
-        Whether scores are means over seeds, of which there may be too few.
-    scored : str
-        The held-out score in the table of chosen settings; empty if there is no such table.
-    draw : callable
-        Draws plots of the results in a folder and returns their paths, if matplotlib is installed.
-    above_plots : str
-        What precedes the plots.
+    ``notes`` precede the sections, of which each has the results that share features and resources.
+    ``claims`` are judged after each section, under the heading ``whose``. ``by_seed`` tells whether
+    scores are means over seeds, of which there may be too few. ``scored`` is the held-out score in
+    the table of chosen settings; if it is empty, there is no such table. ``draw`` makes plots in a
+    folder, if matplotlib is installed; ``above_plots`` precedes them.
     """
 
     name: str

@@ -16,22 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from laso.locks import own_lock
-from studies import EXPERIMENTS, corpus
-from studies.measure import (
-    Failures,
-    Grid,
-    Processes,
-    Row,
-    Say,
-    Settings,
-    Trials,
-    coordinate_search,
-    format_settings,
-    load,
-    machine,
-    save,
-    versions,
-)
+from studies import EXPERIMENTS, corpus, measure
+from studies.measure import Failures, Grid, Processes, Row, Say, Settings, Trials, load, save
 
 RUN_JOB = "studies.training:run_job"
 PACKAGES = ("laso", "numba", "numpy")
@@ -244,7 +230,6 @@ class Lab:
             held_out = corpus.held_out(whole, self._work)
             for row, _ in missing:
                 self._pace.expect(row, 1)
-                self._load_durations(request, row)
             for row in undecided:
                 self._pace.expect(row, _trials(self._grid(request, row)))
             self._in_threads(
@@ -329,18 +314,18 @@ class Lab:
         if request.again or entry.get("corpus") != identity["corpus"]:
             entry = {}
         trials: list[Row] = entry.get("trials", [])
-        entry = identity | {"versions": versions(PACKAGES), "trials": trials}
+        entry = identity | {"versions": measure.versions(PACKAGES), "trials": trials}
         self._pace.expect(row, -len(trials))
 
         def keep(trial: Row) -> None:
             self._keep_choice(name, entry)
             scored = f"held-out {self.experiment.scored} {trial['f']:.2f}"
-            self._report_end(f"{row}, {format_settings(trial['settings'])}: {scored}")
+            self._report_end(f"{row}, {measure.format_settings(trial['settings'])}: {scored}")
 
         score = Trials(trials, lambda given: self._trial(request, row, given, files), keep)
         with self.failures.collect(f"choosing for {row}"):
             settings = self.experiment.rows[row].settings
-            best = coordinate_search(settings, self._grid(request, row), score)
+            best = measure.coordinate_search(settings, self._grid(request, row), score)
             trial = score.trial(best)  # without a grid, only the epochs are chosen
             chosen = best | {"epochs": trial["epochs"]}
             entry |= {"settings": chosen, "f": trial["f"], "held_out": trial["held_out"]}
@@ -399,8 +384,8 @@ class Lab:
             conditions = {
                 "settings": choice["settings"],
                 "held_out": choice["held_out"],
-                "versions": versions(PACKAGES),
-                "machine": machine(),
+                "versions": measure.versions(PACKAGES),
+                "machine": measure.machine(),
                 "jobs": self.jobs,
             }
             kept = [{**identity, **result, **part, **conditions} for part in parts]
@@ -417,13 +402,6 @@ class Lab:
     def _format_measures(self, result: Row) -> str:
         shown = self.experiment.shown
         return ", ".join(f"{name} {result[name]:.{digits}f}" for name, digits in shown.items())
-
-    def _load_durations(self, request: Request, row: str) -> None:
-        """Record the durations of earlier runs, to estimate those of this run."""
-        known = [result for result in self.results_of(request) if result["row"] == row]
-        trials = self.choices().get(choice_name(request.identity(row)), {}).get("trials", [])
-        for one in [*known, *trials]:
-            self._pace.took(row, one["train_s"] + one.get("test_s", 0.0))
 
 
 def resource_names(resources: Iterable[str]) -> str:

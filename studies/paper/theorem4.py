@@ -29,7 +29,7 @@ from laso.tasks.joint.problem import (
     SIZE,
     Joint,
 )
-from studies.measure import Row, table
+from studies.measure import Row, format_table
 from studies.paper import joint
 from studies.report import Plan
 from studies.runner import Config, Experiment
@@ -185,37 +185,37 @@ A beam compares whole paths, so the proof needs more than a margin of decisions 
 the bound is that of the theorems as they stand."""
 
 
+COLUMNS = {
+    "row": "{row}",
+    "seed": "{seed}",
+    "sentences": "{sentences:,}",
+    "words": "{words:,}",
+    "epochs": "{epochs}",
+    "no error left": "{ended}",
+    "corrections": "{corrections:,}",
+    "R": "{radius:.2f}",
+    "margin of its own weights": "{own_margin:.5f}",
+    "largest margin": "{margin:.5f}",
+    "of weights learned by": "{separator}",
+    "bound": "{most}",
+    "below it": "{below}",
+}
+
+
 def section(results: list[Row]) -> str:
     """Return a table for both theorems, and the paper's check."""
-    head = ["row", "seed", "sentences", "words", "epochs", "no error left", "corrections", "R"]
-    head += ["margin of its own weights", "largest margin", "of weights learned by"]
-    head += ["bound", "below it"]
     lines = []
     for row in results:
-        bound = row["bound"]
+        bound, words = row["bound"], {True: "yes", False: "no"}
         below = bound is not None and row["corrections"] <= bound
-        lines.append(
-            [
-                row["row"],
-                str(row["seed"]),
-                f"{row['sentences']:,}",
-                f"{row['words']:,}",
-                str(row["epochs"]),
-                "yes" if row["converged"] else "no",
-                f"{row['corrections']:,}",
-                f"{row['radius']:.2f}",
-                f"{row['own_margin']:.5f}",
-                f"{row['margin']:.5f}",
-                row["separator"],
-                "-" if bound is None else f"{bound:,.0f}",
-                "yes" if below else "no",
-            ]
-        )
+        most = "-" if bound is None else f"{bound:,.0f}"
+        ended = words[row["converged"]]
+        lines.append({**row, "ended": ended, "most": most, "below": words[below]})
     theirs = (
         f"The paper's check of Theorem 4: {PAPER['corrections']:,} corrections, margin "
         f"{PAPER['margin']}, bound {PAPER['bound']:,}."
     )
-    return f"{table(head, lines, left=1)}\n\n{theirs}"
+    return f"{format_table(lines, COLUMNS, left=1)}\n\n{theirs}"
 
 
 PLAN = Plan("theorem4", "Theorems 1 and 4 on data", ROWS, NOTES, section, by_seed=False)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from laso.data import Sentence
 from studies import corpus
-from studies.measure import Row, Settings, load, machine, save
+from studies.measure import Job, Row, Settings, machine, run_missing
 from studies.peers.systems import System
 from studies.peers.tagging import Bench, versions
 
@@ -66,44 +67,45 @@ def points(train: list[Sentence], test: list[Sentence], *, quick: bool) -> Itera
 
 def growth(bench: Bench, systems: dict[str, System], name: str) -> list[Row]:
     """Measure all points that have no measurement yet."""
-    path = bench.results / "growth.json"
-    rows: list[Row] = load(path) or []
     train, test = corpus.load(name)
     if bench.quick:
         train, test = train[:100], test[:50]
-    for point in points(train, test, quick=bench.quick):
-        for system, config, settings in measured(systems, point):
-            conditions: Row = {
-                "curve": point.curve,
-                "x": point.x,
-                "system": system.name,
-                "config": config,
-                "settings": settings,
-                "corpus": f"{name}, a slice" if bench.quick else name,
-                "versions": versions(system),
-                "machine": machine(),
-            }
-            label = f"{point.curve} {point.x:g}, {system.name} {config}"
-            if not bench.again and any(row == row | conditions for row in rows):
-                continue
-            missing = system.missing(config)
-            if missing:
-                bench.say(f"{label}: skipped, {missing}")
-                continue
-            with bench.failures.collect(label):
-                files = corpus.write_files(bench.work, "growth", point.train, point.test)
-                if system.name == "laso":
-                    warm(bench, system, settings, files.train)
-                result = bench.measure(system, settings, files, growth=True)
-                same = {key: conditions[key] for key in ("curve", "x", "system", "config")}
-                others = [row for row in rows if not same.items() <= row.items()]
-                rows = [*others, conditions | result]
-                save(path, rows)
-                bench.say(
-                    f"{label}: train {result['train_s']:.2f} s, decode {result['decode_s']:.2f} s, "
-                    f"{result['peak_mb']:.0f} MB"
-                )
-    return rows
+
+    def jobs() -> Iterator[Job]:
+        for point in points(train, test, quick=bench.quick):
+            for system, config, settings in measured(systems, point):
+                if missing := system.missing(config):
+                    bench.say(f"{system.name} {config}: skipped, {missing}")
+                    continue
+                conditions: Row = {
+                    "curve": point.curve,
+                    "x": point.x,
+                    "system": system.name,
+                    "config": config,
+                    "settings": settings,
+                    "corpus": f"{name}, a slice" if bench.quick else name,
+                    "versions": versions(system),
+                    "machine": machine(),
+                }
+                yield conditions, partial(measure_point, bench, system, settings, point)
+
+    tell = "{curve} {x:g}, {system} {config}: train {train_s:.2f} s, decode {decode_s:.2f} s"
+    return run_missing(
+        bench.results / "growth.json",
+        jobs(),
+        lambda row: bench.say(tell.format(**row)),
+        again=bench.again,
+        replaced=("curve", "x", "system", "config"),
+        failures=bench.failures,
+    )
+
+
+def measure_point(bench: Bench, system: System, settings: Settings, point: Point) -> Row:
+    """Return what is measured of a system at a point."""
+    files = corpus.write_files(bench.work, "growth", point.train, point.test)
+    if system.name == "laso":
+        warm(bench, system, settings, files.train)
+    return bench.measure(system, settings, files, growth=True)
 
 
 def measured(systems: dict[str, System], point: Point) -> Iterator[tuple[System, str, Settings]]:

@@ -80,53 +80,43 @@ def both(features: list[list[str]], more: list[list[str]]) -> list[list[str]]:
     return [[*a, *b] for a, b in zip(features, more, strict=True)]
 
 
-class CRFsuite:
-    """python-crfsuite's averaged perceptron, the fastest of its algorithms."""
-
-    def __init__(self, work: Path) -> None:
-        self.work = work
-        self.model_bytes = 0
-
-    def fit(self, name: str, items: Any, labels: Any) -> Tag:
-        """Train on features and labels; return the function that tags a sentence."""
-        path = self.work / name
-        crfsuite_trainer("ap", items, labels, max_iterations=EPOCHS).train(str(path))
-        self.model_bytes += path.stat().st_size
-        return crfsuite_tag(path)
+def fitted(path: Path, items: Any, labels: Any) -> Tag:
+    """Train CRFsuite's averaged perceptron, the fastest of its algorithms; return its tagger."""
+    crfsuite_trainer("ap", items, labels, max_iterations=EPOCHS).train(str(path))
+    return crfsuite_tag(path)
 
 
 def product_labels(train: list[Sentence], work: Path) -> tuple[Any, int]:
     """Train one tagger on product labels."""
-    crf = CRFsuite(work)
+    path = work / "both"
     gold = ([PAIR.join(token[1:3]) for token in s] for s in train)
-    tag = crf.fit("both", map(word_features, train), gold)
+    tag = fitted(path, map(word_features, train), gold)
 
     def predict(sentences: list[Sentence]) -> list[Tokens]:
         predicted = (tag(word_features(s)) for s in sentences)
         return [[tuple(label.split(PAIR)) for label in labels] for labels in predicted]
 
-    return predict, crf.model_bytes
+    return predict, path.stat().st_size
 
 
 def two_taggers(train: list[Sentence], work: Path) -> tuple[Any, int]:
     """Train a tagger, and a chunker that uses its tags."""
-    crf = CRFsuite(work)
+    paths = work / "tags", work / "chunks"
     gold = [[token[1] for token in s] for s in train]
-    tag = crf.fit("tags", map(word_features, train), gold)
+    tag = fitted(paths[0], map(word_features, train), gold)
     given = (both(word_features(s), tag_features(t)) for s, t in zip(train, gold, strict=True))
-    chunk = crf.fit("chunks", given, ([token[2] for token in s] for s in train))
+    chunk = fitted(paths[1], given, ([token[2] for token in s] for s in train))
 
     def predict(sentences: list[Sentence]) -> list[Tokens]:
         predicted: list[Tokens] = []
         for sentence in sentences:
             features = word_features(sentence)
             tags = tag(features)
-            predicted.append(
-                list(zip(tags, chunk(both(features, tag_features(tags))), strict=True))
-            )
+            chunks = chunk(both(features, tag_features(tags)))
+            predicted.append(list(zip(tags, chunks, strict=True)))
         return predicted
 
-    return predict, crf.model_bytes
+    return predict, sum(path.stat().st_size for path in paths)
 
 
 # --------------------------------------------------------------------------- laso

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 from laso.tree_metrics import tree_scores
 from studies.measure import Settings
-from studies.peers.systems import run_vw
+from studies.peers.systems import absent, run_vw
 
 Tree = list[tuple[int, str]]
 COLUMNS = ("w", "pos", "xpos")  # names of the input columns
@@ -72,11 +72,6 @@ class ParserSystem(Protocol):
 
     def load(self, folder: Path, settings: Settings) -> Parse:
         """Return the function that parses sentences with the model of a folder."""
-
-
-def absent(package: str) -> str:
-    """Return a message if a package is not installed; empty if it is."""
-    return "" if find_spec(package) else f"{package} is not installed"
 
 
 # --------------------------------------------------------------------------- UDPipe 1

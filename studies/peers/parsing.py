@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from laso.data import find_corpus
 from laso.tree_metrics import tree_scores
 from studies import measure
-from studies.measure import JobFailed, Row, Say, fastest, format_table, peak_mb
+from studies.measure import Failures, Job, Row, Say, fastest, format_table, peak_mb
 from studies.peers.parsers import SYSTEMS, ParserSystem, read_trees, trees_of
 
 PARTS = ("train", "dev", "test")
@@ -148,38 +149,38 @@ def run(work: Path, results: Path, say: Say, chosen: Chosen, *, again: bool) -> 
     ``again`` decodes once more with the models that are there.
     """
     work.mkdir(parents=True, exist_ok=True)
-    path = results / "parsing.json"
-    rows: list[Row] = measure.load(path) or []
-    for tags in chosen.tags or TAGS:
-        files: dict[str, Path] = {}
-        for system in (SYSTEMS[name] for name in chosen.systems or SYSTEMS):
-            if system.missing():
-                say(f"{system.name}: skipped, {system.missing()}")
-                continue
-            for config, settings in system.configs.items():
-                key = {"system": system.name, "config": config, "tags": tags}
-                if chosen.configs and config.partition(", seed")[0] not in chosen.configs:
+    predicted = cache(partial(predicted_files, work, say))
+    files: dict[str, Callable[[], dict[str, Path]]] = {"gold": gold_files, "predicted": predicted}
+
+    def jobs() -> Iterator[Job]:
+        for tags in chosen.tags or TAGS:
+            for system in (SYSTEMS[name] for name in chosen.systems or SYSTEMS):
+                if system.missing():
+                    say(f"{system.name}: skipped, {system.missing()}")
                     continue
-                known = next((row for row in rows if key.items() <= row.items()), None)
-                if known is not None and not again:
-                    continue
-                files = files or (gold_files() if tags == "gold" else predicted_files(work, say))
-                row = measured(system, work, {**key, "settings": settings}, files, say)
-                if row is None:
-                    continue
-                rows = [other for other in rows if not key.items() <= other.items()]
-                rows.append({**(known or {}), **row})
-                measure.save(path, sorted(rows, key=order))
-                say(f"{system.name} {config}, {tags} tags: LAS {row['las']:.2f}")
+                for config, settings in system.configs.items():
+                    if not chosen.configs or config.partition(", seed")[0] in chosen.configs:
+                        key = {"system": system.name, "config": config, "tags": tags}
+                        full = {**key, "settings": settings}
+                        yield key, partial(measured, system, work, full, files[tags], say)
+
+    rows = measure.run_missing(
+        results / "parsing.json",
+        jobs(),
+        lambda row: say(f"{name_of(row)}: LAS {row['las']:.2f}"),
+        again=again,
+        order=order,
+        failures=Failures(say),
+    )
     return measure.write(results / "parsers.md", report(rows))
 
 
 def measured(
-    system: ParserSystem, work: Path, key: Row, files: dict[str, Path], say: Say
-) -> Row | None:
-    """Train unless the model is there, then decode; None if that fails."""
+    system: ParserSystem, work: Path, key: Row, files: Callable[[], dict[str, Path]], say: Say
+) -> Row:
+    """Train unless the model is there, then decode."""
     what, folder = name_of(key), folder_of(work, key)
-    job = {**key, "folder": folder / "model", **files}
+    job = {**key, "folder": folder / "model", **files()}
     before: Row = {}
     if other := key["settings"].get("of"):  # made from the model of another configuration
         source = folder_of(work, {**key, "config": other})
@@ -187,20 +188,15 @@ def measured(
         job["settings"] = {**key["settings"], "source": source / "model"}
     processes = measure.Processes(work, **ONE_THREAD)
     note = folder / "train.json"
-    try:
-        if not note.exists():
-            say(f"{what}: training")
-            made = processes.run(f"{__name__}:train", job)
-            measure.save(note, {**made, "train_s": made["train_s"] + before.get("train_s", 0.0)})
-        say(f"{what}: decoding")
-        found = processes.run(f"{__name__}:decode", job)
-    except JobFailed as error:
-        say(f"{what}: FAILED: {error}")
-        return None
+    if not note.exists():
+        say(f"{what}: training")
+        made = processes.run(f"{__name__}:train", job)
+        measure.save(note, {**made, "train_s": made["train_s"] + before.get("train_s", 0.0)})
+    say(f"{what}: decoding")
     return {
-        **{name: key[name] for name in ("system", "config", "tags", "settings")},
+        "settings": key["settings"],
         **measure.load(note),
-        **found,
+        **processes.run(f"{__name__}:decode", job),
         "machine": measure.machine(),
         "versions": measure.versions(system.packages),
     }

@@ -82,16 +82,25 @@ CALLS: Mapping[str, Callable[[Any], Callable[[Any], Any]]] = {
 }
 
 
-def milliseconds(calls: Mapping[str, Callable[[Any], Any]], inputs: list[Any]) -> dict[str, float]:
-    """Return the median time of a call of each system; they are called in turn."""
+def seconds_of(
+    calls: Mapping[str, Callable[[Any], Any]], inputs: list[Any], rounds: int
+) -> dict[str, list[float]]:
+    """Return the seconds of all calls of each system; they are called in turn."""
     times: dict[str, list[float]] = {system: [] for system in calls}
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         for x in inputs:
             for system, call in calls.items():
                 began = time.perf_counter()
                 call(x)
                 times[system].append(time.perf_counter() - began)
-    return {system: 1e3 * statistics.median(some) for system, some in times.items()}
+    return times
+
+
+def forms(sentences: list[Sentence]) -> dict[str, list[Any]]:
+    """Return sentences as feature dicts, and as lists of strings."""
+    dicts = [feature_dicts(sentence) for sentence in sentences]
+    lists = [[[f"{k}:{v}" for k, v in token.items()] for token in x] for x in dicts]
+    return {"dicts": dicts, "lists of strings": lists}
 
 
 def call_rows(train: list[Sentence], test: list[Sentence]) -> Iterator[Row]:
@@ -101,31 +110,24 @@ def call_rows(train: list[Sentence], test: list[Sentence]) -> Iterator[Row]:
     for what, method in CALLS.items():
         for tokens in (LENGTH, 1):
             some = [x[:tokens] for x in inputs]
-            found = milliseconds({name: method(model) for name, model in made.items()}, some)
-            for system, ms in found.items():
+            calls = {name: method(model) for name, model in made.items()}
+            for system, times in seconds_of(calls, some, ROUNDS).items():
+                ms = 1e3 * statistics.median(times)
                 yield {"what": what, "system": system, "tokens": tokens, "ms": ms}
     yield from throughput_rows(made, test)
 
 
 def throughput_rows(made: Mapping[str, Any], test: list[Sentence]) -> Iterator[Row]:
     """Yield the tokens per second of one call with all sentences: the best of five."""
-    dicts = [feature_dicts(sentence) for sentence in test]
-    lists = [[[f"{k}:{v}" for k, v in token.items()] for token in x] for x in dicts]
     tokens = sum(map(len, test))
     tag = made[THEIRS].tagger_.tag
     calls: dict[str, Callable[[Any], Any]] = {
         LASO: made[LASO].predict,
         PYTHON_CRFSUITE: lambda X: [*map(tag, X)],
     }
-    for form, X in {"dicts": dicts, "lists of strings": lists}.items():
-        seconds: dict[str, float] = dict.fromkeys(calls, float("inf"))
-        for _ in range(5):
-            for system, call in calls.items():
-                began = time.perf_counter()
-                call(X)
-                seconds[system] = min(seconds[system], time.perf_counter() - began)
-        for system, best in seconds.items():
-            yield {"what": form, "system": system, "tokens_per_s": tokens / best}
+    for form, X in forms(test).items():
+        for system, times in seconds_of(calls, [X], 5).items():
+            yield {"what": form, "system": system, "tokens_per_s": tokens / min(times)}
 
 
 # --------------------------------------------------------------------------- memory

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -69,6 +69,18 @@ ITERATIONS = [5, 10, 15, 20, 30, 50, 100]
 LABELS = ".labels"  # the file beside Vowpal Wabbit's model with the names of its numbers
 
 
+def absent(package: str) -> str:
+    """Return a message if a package is not installed; empty if it is."""
+    return "" if find_spec(package) else f"{package} is not installed"
+
+
+def import_seconds(package: str) -> float:
+    """Import a package and return the seconds it took."""
+    started = time.perf_counter()
+    import_module(package)
+    return time.perf_counter() - started
+
+
 def labels_of(sentences: Iterable[Sentence]) -> list[list[str]]:
     """Return the last column."""
     return [[token[-1] for token in sentence] for sentence in sentences]
@@ -97,7 +109,10 @@ def crfsuite_tag(path: str | Path) -> Tag:
 
 
 class CRFsuite:
-    """python-crfsuite: linear-chain models with exact search, trained online or in batch."""
+    """python-crfsuite: linear-chain models with exact search, trained online or in batch.
+
+    It gets features as lists of strings, the form that it takes fastest.
+    """
 
     name = "python-crfsuite"
     packages: Sequence[str] = ("python-crfsuite",)
@@ -120,61 +135,34 @@ class CRFsuite:
 
     def missing(self, config: str) -> str:
         """Return a message if the package is not installed; empty if it is."""
-        return "" if find_spec("pycrfsuite") else "python-crfsuite is not installed"
+        return absent("pycrfsuite")
 
     def prepare(self) -> float:
         """Import the package."""
-        started = time.perf_counter()
-        import pycrfsuite  # noqa: F401
-
-        return time.perf_counter() - started
+        return import_seconds("pycrfsuite")
 
     def learn(self, path: Path, settings: Settings, model: Path) -> Learned:
         """Append sentence by sentence, so that Python never holds the features of all sentences."""
-        options = dict(settings)
-        features = forms()[options.pop("form")]
+        options = {name: value for name, value in settings.items() if name != "form"}
         started = time.perf_counter()
         sentences = plain_read(path)
         read = time.perf_counter()
         labels = ([token[2] for token in sentence] for sentence in sentences)
         trainer = crfsuite_trainer(
-            options.pop("algorithm"), map(features, sentences), labels, **options
+            items=map(template.as_lists, sentences), labels=labels, **options
         )
         appended = time.perf_counter()
         trainer.train(str(model))
         return Learned(read - started, appended - read, time.perf_counter() - appended)
 
     def decode(self, model: Path, settings: Settings, sentences: list[Sentence]) -> Decoded:
-        """Tag sentence by sentence, with features in the same form as in training."""
-        features = forms()[settings["form"]]
+        """Tag sentence by sentence."""
         started = time.perf_counter()
         tag = crfsuite_tag(model)
-        tag(features(sentences[0]))
+        tag(template.as_lists(sentences[0]))
         loaded = time.perf_counter()
-        labels = [tag(features(sentence)) for sentence in sentences]
+        labels = [tag(template.as_lists(sentence)) for sentence in sentences]
         return Decoded(labels, loaded - started, time.perf_counter() - loaded)
-
-
-def forms() -> dict[str, Callable[[Sentence], Any]]:
-    """Return the forms in which python-crfsuite accepts features; ``tune`` takes the fastest."""
-    import pycrfsuite
-
-    return {
-        "lists": template.as_lists,
-        "dicts": template.as_dicts,
-        "ItemSequence of lists": lambda s: pycrfsuite.ItemSequence(template.as_lists(s)),
-        "ItemSequence of dicts": lambda s: pycrfsuite.ItemSequence(template.as_dicts(s)),
-    }
-
-
-def time_forms(sentences: list[Sentence]) -> dict[str, float]:
-    """Return the seconds to pass the sentences in each form, the best of three runs."""
-    labels = labels_of(sentences)
-
-    def passed(features: Callable[[Sentence], Any]) -> None:
-        crfsuite_trainer("ap", map(features, sentences), labels)
-
-    return {name: fastest(partial(passed, features)) for name, features in forms().items()}
 
 
 class VowpalWabbit:
@@ -209,14 +197,11 @@ class VowpalWabbit:
 
     def missing(self, config: str) -> str:
         """Return a message if the package is not installed; empty if it is."""
-        return "" if find_spec("vowpalwabbit") else "vowpalwabbit is not installed"
+        return absent("vowpalwabbit")
 
     def prepare(self) -> float:
         """Import the package."""
-        started = time.perf_counter()
-        import vowpalwabbit  # noqa: F401
-
-        return time.perf_counter() - started
+        return import_seconds("vowpalwabbit")
 
     def learn(self, path: Path, settings: Settings, model: Path) -> Learned:
         """Write the features as text, then train; parsing the text is part of training."""
@@ -336,10 +321,7 @@ class Laso:
 
     def prepare(self) -> float:
         """Import the estimator."""
-        started = time.perf_counter()
-        import laso.estimators  # noqa: F401
-
-        return time.perf_counter() - started
+        return import_seconds("laso.estimators")
 
     def learn(self, path: Path, settings: Settings, model: Path) -> Learned:
         """Pass the file to ``fit``, as users would."""

@@ -21,44 +21,18 @@ from laso.data import Sentence
 from laso.metrics import accuracy, chunk_scores
 from studies import measure
 from studies.corpus import Files, plain_read, warmup_file
-from studies.measure import (
-    Failures,
-    JobFailed,
-    Row,
-    Say,
-    Settings,
-    Trials,
-    coordinate_search,
-    format_settings,
-    load,
-    machine,
-    peak_mb,
-    save,
-)
-from studies.peers.systems import SYSTEMS, System, labels_of, time_forms
+from studies.measure import Failures, JobFailed, Row, Say, Settings, Trials, load, peak_mb, save
+from studies.peers.systems import SYSTEMS, System, labels_of
 
 # Folders and files of laso that a tagger does not use.
 OTHER_TASKS = (
     *("estimators/chunker.py", "features/lists.py", "features/schemes.py"),
     *("tasks/chunking/", "tasks/clustering/", "tasks/parsing/"),
 )
-FORMS = "python-crfsuite/forms"
 MEASURES = (
-    "read_s",
-    "features_s",
-    "train_s",
-    "decode_s",
-    "tokens_per_s",
-    "peak_mb",
-    "model_bytes",
-    "f",
-    "accuracy",
-    "import_s",
-    "process_s",
-    "cpu_s",
-    "load_s",
-    "first_call_s",
-    "later_process_s",
+    *("read_s", "features_s", "train_s", "decode_s", "tokens_per_s", "peak_mb", "model_bytes"),
+    *("f", "accuracy", "import_s", "process_s", "cpu_s", "load_s"),
+    *("first_call_s", "later_process_s"),
 )
 
 
@@ -111,11 +85,6 @@ def start(job: Row) -> Row:
     _, inputs = split(plain_read(job["train"])[:1])
     system.decode(model, job["settings"], inputs)
     return {"seconds": time.time() - job["started"]}
-
-
-def forms(job: Row) -> Row:
-    """Return the seconds that passing features takes in each form."""
-    return time_forms(plain_read(job["train"])[:2000])
 
 
 def split(sentences: list[Sentence]) -> tuple[list[list[str]], list[Sentence]]:
@@ -221,9 +190,6 @@ def tune_one(
 ) -> None:
     """Choose the settings of one configuration; store them in ``chosen`` and its file."""
     path, key = bench.results / "chosen.json", f"{system.name}/{config}"
-    start = dict(system.defaults[config])
-    if "form" in start:
-        start["form"] = fastest_form(bench, system, files, chosen)
     entry = chosen.get(key, {})
     if bench.again or entry.get("versions") != versions(system):
         entry = {"versions": versions(system), "trials": []}
@@ -232,7 +198,7 @@ def tune_one(
     def measured(settings: Settings) -> Row:
         result = bench.measure(system, settings, files)
         bench.say(
-            f"{system.name}, {format_settings(settings)}: held-out F {result['f']:.2f}, "
+            f"{system.name}, {measure.format_settings(settings)}: held-out F {result['f']:.2f}, "
             f"trained in {result['train_s']:.1f} s"
         )
         return {"f": result["f"]}
@@ -241,18 +207,10 @@ def tune_one(
     grid = system.grid[config]
     if bench.quick:
         grid = {name: values[:2] for name, values in grid.items()}
-    best = coordinate_search(start, grid, trials)
+    best = measure.coordinate_search(system.defaults[config], grid, trials)
     entry |= {"settings": best, "held_out_f": trials(best)}
     save(path, chosen)
-    bench.say(f"{key}: chosen {format_settings(best)}")
-
-
-def fastest_form(bench: Bench, system: System, files: Files, chosen: dict[str, Row]) -> str:
-    """Return the fastest form to pass features in, by the times stored in ``chosen``."""
-    if FORMS not in chosen:
-        chosen[FORMS] = bench.job(system, "forms", train=files.train)
-        bench.say(f"{system.name}: seconds to pass features: {chosen[FORMS]}")
-    return min(chosen[FORMS], key=lambda form: float(chosen[FORMS][form]))
+    bench.say(f"{key}: chosen {measure.format_settings(best)}")
 
 
 # --------------------------------------------------------------------------- measuring
@@ -276,9 +234,10 @@ def run(
                 "settings": choice or system.defaults[config],
                 "chosen_on_held_out": bool(choice),
                 "versions": versions(system),
-                "machine": machine(),
+                "machine": measure.machine(),
             }
-            done = [] if bench.again else _runs_of(rows, conditions)
+            same = [row for row in rows if conditions.items() <= row.items() and not bench.again]
+            done: list[Row] = same[0]["runs"] if same else []
             with bench.failures.collect(label):
                 for n in range(len(done), runs):
                     bench.say(f"{label}: run {n + 1} of {runs}")
@@ -287,7 +246,7 @@ def run(
                     rows = [*(old for old in rows if _name(old) != _name(row)), row]
                     rows.sort(key=_place)
                     save(path, rows)
-                    bench.say(f"{label}: {summary(done[-1])}")
+                    bench.say(f"{label}: {SUMMARY.format(**done[-1])}")
                 bench.say(f"{label}: done")
     return rows
 
@@ -308,13 +267,10 @@ def one_run(bench: Bench, system: System, settings: Settings, files: Files) -> R
     return result | times | {"later_process_s": later["seconds"]}
 
 
-def summary(row: Row) -> str:
-    """Return one line about a run."""
-    return (
-        f"F {row['f']:.2f}, read {row['read_s']:.2f} s, features {row['features_s']:.2f} s, "
-        f"train {row['train_s']:.2f} s, {row['tokens_per_s']:,.0f} tokens/s, "
-        f"{row['peak_mb']:.0f} MB, model {row['model_bytes']:,} bytes"
-    )
+SUMMARY = (
+    "F {f:.2f}, read {read_s:.2f} s, features {features_s:.2f} s, train {train_s:.2f} s, "
+    "{tokens_per_s:,.0f} tokens/s, {peak_mb:.0f} MB, model {model_bytes:,} bytes"
+)
 
 
 def _place(row: Row) -> int:
@@ -325,11 +281,3 @@ def _place(row: Row) -> int:
 
 def _name(row: Row) -> tuple[str, str]:
     return row["system"], row["config"]
-
-
-def _runs_of(rows: list[Row], conditions: Row) -> list[Row]:
-    """Return the earlier runs under the same conditions."""
-    for row in rows:
-        if all(row.get(name) == value for name, value in conditions.items()):
-            return list(row["runs"])
-    return []

@@ -46,40 +46,6 @@ def as_lists(sentence: Sequence[tuple[str, ...]]) -> list[list[str]]:
     return result
 
 
-def as_dicts(sentence: Sequence[tuple[str, ...]]) -> list[dict[str, str]]:
-    """Return the features of each token as a dict from names to values."""
-    words = padded([token[0] for token in sentence])
-    tags = padded([token[1] for token in sentence])
-    result = []
-    for i in range(2, len(words) - 2):
-        a, b, c, d, e = words[i - 2 : i + 3]
-        p, q, r, s, t = tags[i - 2 : i + 3]
-        result.append(
-            {
-                "w[-2]": a,
-                "w[-1]": b,
-                "w[0]": c,
-                "w[1]": d,
-                "w[2]": e,
-                "w[-1]|w[0]": f"{b}|{c}",
-                "w[0]|w[1]": f"{c}|{d}",
-                "pos[-2]": p,
-                "pos[-1]": q,
-                "pos[0]": r,
-                "pos[1]": s,
-                "pos[2]": t,
-                "pos[-2]|pos[-1]": f"{p}|{q}",
-                "pos[-1]|pos[0]": f"{q}|{r}",
-                "pos[0]|pos[1]": f"{r}|{s}",
-                "pos[1]|pos[2]": f"{s}|{t}",
-                "pos[-2]|pos[-1]|pos[0]": f"{p}|{q}|{r}",
-                "pos[-1]|pos[0]|pos[1]": f"{q}|{r}|{s}",
-                "pos[0]|pos[1]|pos[2]": f"{r}|{s}|{t}",
-            }
-        )
-    return result
-
-
 def as_text(sentence: Sequence[tuple[str, ...]]) -> list[str]:
     """Return the features of each token in Vowpal Wabbit's format, with short names, no label."""
     words = padded([vw_safe(token[0]) for token in sentence])

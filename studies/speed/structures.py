@@ -36,51 +36,58 @@ Measure = Callable[[Path], list[Row]]
 # --------------------------------------------------------------------------- one process
 
 
-def do(job: Row) -> Row:
-    """Do one of JOBS and return its result."""
+def measure_rows(job: Row) -> Row:
+    """Return the rows that one of JOBS measures."""
     with tempfile.TemporaryDirectory() as folder:
-        return JOBS[job["what"]](job, Path(folder))
+        return {"rows": JOBS[job["what"]](job, Path(folder))}
 
 
 def trained(job: Row, work: Path, make: Callable[..., Any]) -> tuple[Any, Row]:
     """Return a model of a file, and how long that took; code is loaded before."""
     make(epochs=1).fit(Path(job["few"])).save(work / "few.laso")
+    return timed(lambda: _saved(make().fit(Path(job["train"])), work / "model.laso"))
+
+
+def _saved(model: Any, path: Path) -> Any:
+    model.save(path)
+    return model
+
+
+def timed(call: Callable[[], Any]) -> tuple[Any, Row]:
+    """Return what a function returns, and its time and CPU time."""
     began, cpu = time.perf_counter(), time.process_time()
-    model = make().fit(Path(job["train"]))
-    model.save(work / "model.laso")
-    took = {"train_s": time.perf_counter() - began, "cpu_s": time.process_time() - cpu}
-    return model, {**took, "peak_mb": peak_mb()}
+    result = call()
+    took = {"value": time.perf_counter() - began, "cpu_s": time.process_time() - cpu}
+    return result, took
 
 
-def train_chunker(job: Row, work: Path) -> Row:
-    """Train and test a ``Chunker``; file to file, and from Python's columns."""
+def train_chunker(job: Row, work: Path) -> list[Row]:
+    """Train and test a ``Chunker`` on CoNLL-2000; file to file, and from Python's columns."""
     from laso import Chunker
     from laso.metrics import chunk_scores
 
-    def make(**given: Any) -> Any:
-        return Chunker(queue=BEAM, threads=1, **given)
-
-    model, took = trained(job, work, make)
+    model, took = trained(job, work, partial(Chunker, queue=BEAM, threads=1))
     test, gold = Path(job["test"]), plain_read(job["test"])
     words = [[token[:2] for token in sentence] for sentence in gold]
     tokens = sum(map(len, gold))
 
     def to_file() -> None:
-        predicted = model.predict(test)
-        text = "\n\n".join("\n".join(tags) for tags in predicted)
+        text = "\n\n".join("\n".join(tags) for tags in model.predict(test))
         (work / "tags.txt").write_text(text, encoding="utf-8")
 
-    predicted = model.predict(words)
-    return {
-        **took,
-        "file": tokens / fastest(to_file),
-        "columns": tokens / fastest(lambda: model.predict(words)),
-        "f": chunk_scores(labels_of(gold), predicted).f,
+    config, f = f"Chunker, beam {BEAM}", chunk_scores(labels_of(gold), model.predict(words)).f
+    speeds = {
+        "file to file": tokens / fastest(to_file),
+        "from columns": tokens / fastest(lambda: model.predict(words)),
     }
+    return [
+        row("chunk_train_s", LASO, config, f=f, **took),
+        *(row("chunk_tokens_per_s", LASO, f"{config}, {k}", v, f) for k, v in speeds.items()),
+    ]
 
 
-def train_layers(job: Row, work: Path) -> Row:
-    """Train and test a ``JointTagger`` for the three layers of UD English EWT."""
+def train_layers(job: Row, work: Path) -> list[Row]:
+    """Train and test a ``JointTagger`` on UD English EWT; f is the accuracy of all layers."""
     settings = {"queue": BEAM, **PERCEPTRON, "epochs": EWT_EPOCHS}
 
     def make(**given: Any) -> Any:
@@ -88,21 +95,26 @@ def train_layers(job: Row, work: Path) -> Row:
         return ewt.make_estimator(how=ewt.TOGETHER, **chosen, threads=1)
 
     model, took = trained(job, work, make)
-    tokens = sum(map(len, plain_read(job["test"])))
-    scores = ewt.evaluate(model, Path(job["test"]))
+    peak, tokens = peak_mb(), sum(map(len, plain_read(job["test"])))
+    f = ewt.evaluate(model, Path(job["test"]))["all_acc"]
     speed = tokens / fastest(lambda: model.predict(Path(job["test"])))
-    return {**took, "tokens_per_s": speed, "f": scores["all_acc"]}
+    config = f"JointTagger, beam {BEAM}, {EWT_EPOCHS} epochs"
+    return [
+        row("ewt_joint_train_s", LASO, config, f=f, **took),
+        row("ewt_joint_peak_mb", LASO, config, peak, f),
+        row("ewt_joint_tokens_per_s", LASO, config, speed, f),
+    ]
 
 
-def train_likelihood(job: Row, work: Path) -> Row:
+def train_likelihood(job: Row, work: Path) -> list[Row]:
     """Train by L-BFGS on feature dicts that are in memory, with as many iterations for both."""
     sentences = plain_read(job["train"])[:LBFGS_SENTENCES]
     X, y = [single.feature_dicts(sentence) for sentence in sentences], labels_of(sentences)
     fit = {LASO: _fit_ours, CRFSUITE: _fit_theirs}[job["system"]]
     fit(X[:20], y[:20], work / "few")
-    began, cpu = time.perf_counter(), time.process_time()
-    fit(X, y, work / "model")
-    return {"train_s": time.perf_counter() - began, "cpu_s": time.process_time() - cpu}
+    _, took = timed(lambda: fit(X, y, work / "model"))
+    config = f"{LBFGS_SENTENCES:,} sentences, {LBFGS['max_iterations']} iterations"
+    return [row("lbfgs_train_s", job["system"], config, **took)]
 
 
 def _fit_ours(X: Any, y: Any, path: Path) -> None:
@@ -115,18 +127,15 @@ def _fit_theirs(X: Any, y: Any, path: Path) -> None:
     crfsuite_trainer("lbfgs", X, y, **LBFGS).train(str(path))
 
 
-def tag_lists(job: Row, work: Path) -> Row:
+def tag_lists(job: Row, work: Path) -> list[Row]:
     """Tag feature dicts and lists of strings by exact search: raw, and encoded before."""
     import pycrfsuite
 
     test = plain_read(job["test"])
     made = single.models(plain_read(job["train"])[: single.SENTENCES])
     ours, tag = made[single.LASO], made[single.THEIRS].tagger_.tag
-    dicts = [single.feature_dicts(sentence) for sentence in test]
-    lists = [[[f"{k}:{v}" for k, v in token.items()] for token in x] for x in dicts]
-    tokens, result = sum(map(len, test)), {}
-    forms: dict[str, list[Any]] = {"dicts": dicts, "lists of strings": lists}
-    for form, X in forms.items():
+    tokens, rows = sum(map(len, test)), []
+    for form, X in single.forms(test).items():
         encoded, items = ours.encoded(X), [pycrfsuite.ItemSequence(x) for x in X]
         calls: dict[tuple[str, str], Callable[[], object]] = {
             (LASO, "raw"): partial(ours.predict, X),
@@ -135,15 +144,16 @@ def tag_lists(job: Row, work: Path) -> Row:
             (CRFSUITE, "encoded"): partial(_each, tag, items),
         }
         for (system, kind), call in calls.items():
-            result[f"{system}/{form}, {kind}"] = tokens / fastest(call)
-    return result
+            value = tokens / fastest(call)
+            rows.append(row("dicts_tokens_per_s", system, f"{form}, {kind}", value))
+    return rows
 
 
 def _each(call: Callable[[Any], Any], X: list[Any]) -> list[Any]:
     return [*map(call, X)]
 
 
-JOBS: Mapping[str, Callable[[Row, Path], Row]] = {
+JOBS: Mapping[str, Callable[[Row, Path], list[Row]]] = {
     "chunks": train_chunker,
     "layers": train_layers,
     "likelihood": train_likelihood,
@@ -151,26 +161,15 @@ JOBS: Mapping[str, Callable[[Row, Path], Row]] = {
 }
 
 
-# --------------------------------------------------------------------------- rows
+# --------------------------------------------------------------------------- keys
 
 
-def _job(what: str, corpus: str, work: Path, **more: Any) -> Row:
-    """Return the result of a job on a corpus, from a process of its own."""
+def in_process(what: str, work: Path, corpus: str = "conll2000", **more: str) -> list[Row]:
+    """Return the rows of a job on a corpus, from a process of its own."""
     given = files(corpus, work, quick=False)
-    job = {"what": what, "train": given.train, "test": given.test, **more}
-    job["few"] = warmup_file(given.train, work)
-    return measure.Processes(work).run(f"{__name__}:do", job)
-
-
-def chunks(work: Path) -> list[Row]:
-    """Return the rows of a ``Chunker`` on CoNLL-2000."""
-    found = _job("chunks", "conll2000", work)
-    config, f = f"Chunker, beam {BEAM}", found["f"]
-    return [
-        row("chunk_train_s", LASO, config, found["train_s"], f, cpu_s=found["cpu_s"]),
-        row("chunk_tokens_per_s", LASO, f"{config}, file to file", found["file"], f),
-        row("chunk_tokens_per_s", LASO, f"{config}, from columns", found["columns"], f),
-    ]
+    few = warmup_file(given.train, work)
+    job = {"what": what, "train": given.train, "test": given.test, "few": few, **more}
+    return [*measure.Processes(work).run(f"{__name__}:measure_rows", job)["rows"]]
 
 
 def two_layers(work: Path) -> list[Row]:
@@ -189,75 +188,43 @@ def two_layers(work: Path) -> list[Row]:
     return rows
 
 
-def three_layers(work: Path) -> list[Row]:
-    """Return the rows of a ``JointTagger`` on UD English EWT; f is the accuracy of all layers."""
-    found = _job("layers", "ud_ewt", work)
-    config, f = f"JointTagger, beam {BEAM}, {EWT_EPOCHS} epochs", found["f"]
-    return [
-        row("ewt_joint_train_s", LASO, config, found["train_s"], f, cpu_s=found["cpu_s"]),
-        row("ewt_joint_peak_mb", LASO, config, found["peak_mb"], f),
-        row("ewt_joint_tokens_per_s", LASO, config, found["tokens_per_s"], f),
-    ]
-
-
 def likelihood(work: Path) -> list[Row]:
     """Return the rows of training by L-BFGS with the same settings."""
-    config = f"{LBFGS_SENTENCES:,} sentences, {LBFGS['max_iterations']} iterations"
-    rows = []
-    for system in (LASO, CRFSUITE):
-        found = _job("likelihood", "conll2000", work, system=system)
-        more = {"cpu_s": found["cpu_s"]}
-        rows.append(row("lbfgs_train_s", system, config, found["train_s"], None, **more))
-    return rows
+    systems = (LASO, CRFSUITE)
+    return [one for name in systems for one in in_process("likelihood", work, system=name)]
 
 
-def lists(work: Path) -> list[Row]:
-    """Return the rows of tagging feature dicts and lists of strings."""
-    found = _job("lists", "conll2000", work)
-    rows = []
-    for name, value in found.items():
-        system, _, config = name.partition("/")
-        rows.append(row("dicts_tokens_per_s", system, config, value))
-    return rows
-
-
-# --------------------------------------------------------------------------- keys
-
-SOURCES: Mapping[str, Measure] = {
-    "chunk_tokens_per_s": chunks,
-    "chunk_train_s": chunks,
-    "joint_train_s": two_layers,
-    "joint_tokens_per_s": two_layers,
-    "ewt_joint_train_s": three_layers,
-    "ewt_joint_peak_mb": three_layers,
-    "ewt_joint_tokens_per_s": three_layers,
-    "lbfgs_train_s": likelihood,
-    "dicts_tokens_per_s": lists,
+SOURCES: Mapping[Measure, Mapping[str, str]] = {
+    partial(in_process, "chunks"): {
+        "chunk_tokens_per_s": "chunks of CoNLL-2000, tokens/s",
+        "chunk_train_s": "learn the chunks of CoNLL-2000",
+    },
+    two_layers: {
+        "joint_train_s": "learn tags and chunks of CoNLL-2000 jointly",
+        "joint_tokens_per_s": "tags and chunks of CoNLL-2000 jointly, tokens/s",
+    },
+    partial(in_process, "layers", corpus="ud_ewt"): {
+        "ewt_joint_train_s": "learn three layers of UD English EWT jointly",
+        "ewt_joint_peak_mb": "peak memory of that",
+        "ewt_joint_tokens_per_s": "three layers of UD English EWT jointly, tokens/s",
+    },
+    likelihood: {"lbfgs_train_s": "train a CRF by L-BFGS"},
+    partial(in_process, "lists"): {
+        "dicts_tokens_per_s": "feature dicts and lists by exact search, tokens/s"
+    },
 }
-MEANINGS = {
-    "chunk_tokens_per_s": "chunks of CoNLL-2000, tokens/s",
-    "chunk_train_s": "learn the chunks of CoNLL-2000",
-    "joint_train_s": "learn tags and chunks of CoNLL-2000 jointly",
-    "joint_tokens_per_s": "tags and chunks of CoNLL-2000 jointly, tokens/s",
-    "ewt_joint_train_s": "learn three layers of UD English EWT jointly",
-    "ewt_joint_peak_mb": "peak memory of that",
-    "ewt_joint_tokens_per_s": "three layers of UD English EWT jointly, tokens/s",
-    "lbfgs_train_s": "train a CRF by L-BFGS",
-    "dicts_tokens_per_s": "feature dicts and lists by exact search, tokens/s",
-}
+"""The functions that measure, and what the keys of their rows mean."""
+MEANINGS = {key: text for keys in SOURCES.values() for key, text in keys.items()}
 _measured: dict[Measure, list[Row]] = {}
 
 
-def rows_of(key: str) -> Measure:
-    """Return the function that measures a key; keys of one source are measured at once."""
-
-    def measured(work: Path) -> list[Row]:
-        source = SOURCES[key]
-        if source not in _measured:
-            _measured[source] = source(work)
-        return [one for one in _measured[source] if one["key"] == key]
-
-    return measured
+def of_key(source: Measure, key: str, work: Path) -> list[Row]:
+    """Return the rows of a key; keys of one source are measured at once."""
+    if source not in _measured:
+        _measured[source] = source(work)
+    return [one for one in _measured[source] if one["key"] == key]
 
 
-MEASURES: dict[str, Measure] = {key: rows_of(key) for key in SOURCES}
+MEASURES: dict[str, Measure] = {
+    key: partial(of_key, source, key) for source, keys in SOURCES.items() for key in keys
+}

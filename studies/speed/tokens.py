@@ -20,16 +20,8 @@ from laso.data import Sentence
 from laso.evaluation import main_score
 from studies import corpus, measure
 from studies.measure import Row
-from studies.peers import template
-from studies.peers.systems import (
-    UPDATES,
-    Tag,
-    VowpalWabbit,
-    crfsuite_tag,
-    crfsuite_trainer,
-    labels_of,
-    parameters,
-)
+from studies.peers import systems, template
+from studies.peers.systems import Tag, VowpalWabbit, crfsuite_tag, crfsuite_trainer, labels_of
 
 ROUNDS = 9  # of calls from Python
 RUNS = 5  # of processes
@@ -39,7 +31,7 @@ PEER, RUST = "python-crfsuite", "crfs"  # both read the models of CRFsuite
 VOWPAL_WABBIT = "vowpalwabbit"
 TRAINING: dict[str, Any] = {"algorithm": "ap", "max_iterations": 20}
 CHOSEN = measure.ROOT / "benchmarks" / "results" / "chosen.json"
-SETTINGS: dict[str, Any] = {"update": UPDATES[1], "strategy": "restart", "epochs": 4}
+SETTINGS: dict[str, Any] = {"update": systems.UPDATES[1], "strategy": "restart", "epochs": 4}
 BEAMS = {"beam 5": 5, "greedy": 1}
 DEFAULTS = "beam 5, default templates"
 TAG_BY_PEER = """
@@ -68,7 +60,7 @@ def models(work: Path, train: Path) -> dict[str, Path]:
     for config, width in BEAMS.items():
         settings = {**SETTINGS, "queue": width}
         found[config] = work / f"{width}.laso"
-        Tagger(**parameters(settings)).fit(train).save(found[config])
+        Tagger(**systems.parameters(settings)).fit(train).save(found[config])
     found[DEFAULTS] = work / "defaults.laso"
     Tagger(epochs=SETTINGS["epochs"], threads=1).fit(train).save(found[DEFAULTS])
     return found
