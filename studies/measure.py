@@ -290,6 +290,11 @@ def format_settings(settings: Settings) -> str:
     return ", ".join(f"{name} {value}" for name, value in settings.items())
 
 
+def resource_names(resources: Iterable[str]) -> str:
+    """Return the names of the resources as text."""
+    return ", ".join(resources) or "no resources"
+
+
 def table(head: list[str], lines: Iterable[list[str]], *, left: int = 2) -> str:
     """Return a Markdown table; all columns but the first ``left`` are right-aligned."""
     marks = ["---" if i < left else "---:" for i in range(len(head))]

@@ -11,8 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from laso.files import write_text
-from studies.measure import Row, format_settings, table
-from studies.runner import resource_names
+from studies.measure import Row, format_settings, resource_names, table
 
 SHOWN, NOT_SHOWN, NOT_MEASURED = "shown", "not shown", "not measured"
 FEWEST = 3  # seeds of a score that can be published without a mark
@@ -339,6 +338,14 @@ def _curve(entry: Row) -> list[str]:
     at = [f"{curve[n - 1]:.2f}" if n <= len(curve) else "" for n in EPOCHS_SHOWN]
     epochs = entry["settings"]["epochs"]
     return [entry["row"], *at, f"{entry['f']:.2f}", str(epochs), f"{seconds:.0f}"]
+
+
+def draw_training(results: list[Row], folder: Path, *, name: str, scored: str = "F") -> list[Path]:
+    """Draw F over training time, and the held-out score over epochs; return the paths."""
+    from studies import plots
+
+    curves = plots.curves(results, folder / f"{name}-curves.svg", scored)
+    return [plots.times(results, folder / f"{name}-time.svg"), curves]
 
 
 def write_report(path: Path, text: str, plots: Sequence[Path] = ()) -> list[Path]:

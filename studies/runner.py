@@ -18,6 +18,7 @@ from typing import Any
 from laso.locks import own_lock
 from studies import EXPERIMENTS, corpus, measure
 from studies.measure import Failures, Grid, Processes, Row, Say, Settings, Trials, load, save
+from studies.report import Plan
 
 RUN_JOB = "studies.training:run_job"
 PACKAGES = ("laso", "numba", "numpy")
@@ -42,8 +43,8 @@ class Experiment:
 
     Parameters
     ----------
-    name : str
-        The name of the experiment.
+    plan : Plan
+        The plan of the report, with the name of the experiment.
     rows : mapping of str to Config
         The rows of the table.
     estimator : callable
@@ -51,8 +52,9 @@ class Experiment:
     evaluate : callable
         Returns the measures of a fitted estimator on a test file; a list of measures under
         ``parts`` becomes several results.
-    report : callable
-        Writes the report from results and choices, and returns the paths of its files.
+    write : callable
+        Writes the report from results and choices, and returns the paths of its files; by default
+        as planned.
     shown : mapping of str to int
         The measures to print, with their numbers of decimals.
     features : tuple of str
@@ -75,11 +77,10 @@ class Experiment:
         The corpora that the experiment can use; the first is the default.
     """
 
-    name: str
+    plan: Plan
     rows: Mapping[str, Config]
     estimator: Callable[[], Any]
     evaluate: Callable[[Any, Path], Row]
-    report: Callable[[list[Row], dict[str, Row], Path], list[Path]]
     shown: Mapping[str, int]
     features: tuple[str, ...] = ("paper", "rich")
     epochs: int = 20
@@ -90,6 +91,17 @@ class Experiment:
     seeds: int = 3
     tests: bool = True
     corpora: tuple[str, ...] = ("conll2000", "bundled")
+    write: Callable[[list[Row], dict[str, Row], Path], list[Path]] | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the experiment."""
+        return self.plan.name
+
+    def report(self, results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path]:
+        """Write the report and return the paths of its files."""
+        planned = self.plan.write if self.tests else self.plan.write_held_out
+        return (self.write or planned)(results, chosen, folder)
 
 
 @dataclass(frozen=True)
@@ -404,14 +416,10 @@ class Lab:
         return ", ".join(f"{name} {result[name]:.{digits}f}" for name, digits in shown.items())
 
 
-def resource_names(resources: Iterable[str]) -> str:
-    """Return the names of the resources as text."""
-    return ", ".join(resources) or "no resources"
-
-
 def choice_name(identity: Row) -> str:
     """Return the name of a choice in its file."""
-    return f"{identity['row']}, {identity['features']}, {resource_names(identity['resources'])}"
+    resources = measure.resource_names(identity["resources"])
+    return f"{identity['row']}, {identity['features']}, {resources}"
 
 
 def _trials(grid: Grid) -> int:

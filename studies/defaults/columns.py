@@ -6,7 +6,6 @@ those of several parts. Test data are not used.
 
 from __future__ import annotations
 
-import random
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +18,6 @@ from studies.measure import Row, Say, run_missing, table
 from studies.measure import load as results
 
 SEEDS = 3
-HELD_OUT = 2000  # sentences at most
 BASE = "Tagger without dropout"  # the setting that the others are compared with
 BUNDLED = "bundled chunks"
 LAYERED = "bundled tags and chunks"  # several layers of labels, from words alone
@@ -152,18 +150,11 @@ def load(name: str, divisor: int, seed: int) -> tuple[study_data.Part, study_dat
             )
             for sentence in load_bundled()[0]
         ]
-        n = len(examples) // 3
     else:
         examples = list(study_data.CORPORA[name]("train"))
-        n = len(examples) // 10
-    random.Random(5 + seed).shuffle(examples)
-    rest = examples[n:]
-    return _part(rest[: len(rest) // divisor]), _part(examples[:n][:HELD_OUT])
-
-
-def _part(examples: Sequence[study_data.Example]) -> study_data.Part:
-    X: list[Any] = [[t if len(t) > 1 else t[0] for t in tokens] for tokens, _ in examples]
-    return study_data.Part(X, [labels for _, labels in examples])
+    held = 3 if name in (BUNDLED, LAYERED) else 10
+    train, held_out = study_data.split(examples, divisor, seed=seed, held=held)
+    return study_data.as_columns(train), study_data.as_columns(held_out)
 
 
 def run(say: Say, folder: Path) -> None:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from laso.data import find_corpus, read, read_columns
 
@@ -115,20 +115,29 @@ CORPORA: dict[str, Callable[[str], Iterator[Example]]] = {
 
 def load(name: str, divisor: int = 1) -> Data:
     """Return a corpus: a tenth of the training part is held out, of the rest 1/divisor is kept."""
-    examples = list(CORPORA[name]("train"))
-    random.Random(5).shuffle(examples)
-    n = len(examples) // 10
+    train, held_out = split(list(CORPORA[name]("train")), divisor)
+    return Data(as_part(train), as_part(held_out), as_part(list(CORPORA[name]("test"))))
+
+
+def split(
+    examples: list[Example], divisor: int, *, seed: int = 0, held: int = 10
+) -> tuple[list[Example], list[Example]]:
+    """Hold out 1/held of the examples, by a seed; return 1/divisor of the rest, and those."""
+    random.Random(5 + seed).shuffle(examples)
+    n = len(examples) // held
     rest = examples[n:]
-    return Data(
-        as_part(rest[: len(rest) // divisor]),
-        as_part(examples[:n][:HELD_OUT]),
-        as_part(list(CORPORA[name]("test"))),
-    )
+    return rest[: len(rest) // divisor], examples[:n][:HELD_OUT]
 
 
 def as_part(examples: list[Example]) -> Part:
     """Return examples as attributes and labels."""
     return Part([attributes(tokens) for tokens, _ in examples], [labels for _, labels in examples])
+
+
+def as_columns(examples: list[Example]) -> Part:
+    """Return examples as columns and labels; one column alone is a list of strings."""
+    X: list[Any] = [[t if len(t) > 1 else t[0] for t in tokens] for tokens, _ in examples]
+    return Part(X, [labels for _, labels in examples])
 
 
 # --------------------------------------------------------------------------- attributes

@@ -41,11 +41,10 @@ def make_estimator(*, how: str, features: str, resources: Sequence[str], **given
 
 PLAN = Plan("additions", "What each kind of features brings", ROWS, NOTES)
 EXPERIMENT = Experiment(
-    name="additions",
+    plan=PLAN,
     rows=ROWS,
     estimator=lambda: make_estimator,
     evaluate=table1.evaluate,
-    report=PLAN.write_held_out,
     shown={},
     features=("rich",),
     epochs=10,

@@ -118,17 +118,17 @@ def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path
     """Write average1.md and return its path; the results of Table 1 count as single models."""
     singles = load(folder / "table1.json") or []
     lines = partial(section, singles=singles)
-    heading = "Averages of models of Table 1"
-    return Plan("average1", heading, ROWS, NOTES, lines, by_seed=False).write(results, {}, folder)
+    return replace(PLAN, section=lines).write(results, chosen, folder)
 
 
+PLAN = Plan("average1", "Averages of models of Table 1", ROWS, NOTES, by_seed=False)
 EXPERIMENT = replace(
     table1.EXPERIMENT,
-    name="average1",
+    plan=PLAN,
     rows=ROWS,
     estimator=lambda: partial(ModelGroup, table1.chunker()),
     evaluate=partial(evaluate_by_size, table1.evaluate),
-    report=write,
+    write=write,
     shown={**MEASURES, "cpu_s": 0},
     features=("rich",),
     chosen_by="table1",

@@ -143,11 +143,10 @@ PLAN = Plan(
     scored="accuracy",
 )
 EXPERIMENT = Experiment(
-    name="ewt",
+    plan=PLAN,
     rows=ROWS,
     estimator=lambda: make_estimator,
     evaluate=evaluate,
-    report=PLAN.write,
     shown={**dict.fromkeys(MEASURES, 2), "train_s": 1, "test_s": 2},
     features=("rich",),
     epochs=8,

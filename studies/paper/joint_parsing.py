@@ -88,11 +88,10 @@ PLAN = Plan(
     scored="LAS",
 )
 EXPERIMENT = Experiment(
-    name="joint_parsing",
+    plan=PLAN,
     rows=ROWS,
     estimator=lambda: make_estimator,
     evaluate=evaluate,
-    report=PLAN.write,
     shown={**dict.fromkeys(MEASURES, 2), "cpu_s": 1},
     features=("default",),
     epochs=20,

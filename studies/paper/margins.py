@@ -39,11 +39,10 @@ step size; ALMA approximates (1 - alpha) times the largest margin (alpha 1: no m
 
 PLAN = Plan("margins", "What makes ALMA and the perceptron differ", ROWS, NOTES)
 EXPERIMENT = Experiment(
-    name="margins",
+    plan=PLAN,
     rows=ROWS,
     estimator=chunker,
     evaluate=evaluate,
-    report=PLAN.write_held_out,
     shown={},
     epochs=12,
     patience=12,

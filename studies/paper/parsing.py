@@ -10,19 +10,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from studies import report
 from studies.measure import Row, timed_predict
 from studies.paper import table3
-from studies.report import (
-    CHOSEN,
-    Claim,
-    Contrast,
-    Plan,
-    Sample,
-    choices,
-    sample,
-    score_table,
-    write_report,
-)
+from studies.report import Claim, Contrast, Plan, Sample, sample, score_table
 from studies.runner import Config, Experiment
 
 MEASURES = ("uas", "las", "clas", "exact")
@@ -181,16 +172,16 @@ def write(results: list[Row], chosen: dict[str, Row], folder: Path) -> list[Path
         plotted = [plots.heat({"LAS": cells}, TRAINED, path, DECODED)]
         plotted += [plots.over_beams(by_beam(matched), folder / "parsing-beams.svg", "LAS")]
     if results:
-        text += f"\n{CHOSEN}\n\n{choices(chosen, 'LAS')}\n"
-    return write_report(folder / "parsing.md", text, plotted)
+        text += f"\n{report.CHOSEN}\n\n{report.choices(chosen, 'LAS')}\n"
+    return report.write_report(folder / "parsing.md", text, plotted)
 
 
 EXPERIMENT = Experiment(
-    name="parsing",
+    plan=PLAN,
     rows=ROWS,
     estimator=lambda: make_estimator,
     evaluate=evaluate,
-    report=write,
+    write=write,
     shown={"decode_beam": 0, **dict.fromkeys(MEASURES, 2), "cpu_s": 1},
     features=("default",),
     epochs=12,

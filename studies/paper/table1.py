@@ -5,11 +5,12 @@ Every row is a configuration of one estimator, ``Chunker``; only queue, update a
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from studies.measure import Row, table, timed_predict
-from studies.report import Claim, Contrast, Plan, harmonic, mean, sample, seed_count
+from studies.report import Claim, Contrast, Plan, draw_training, harmonic, mean, sample, seed_count
 from studies.runner import Config, Experiment
 
 # Updates compare with the best wrong node: on held-out data that was as good as Equation 2 for the
@@ -159,15 +160,9 @@ def _scores(results: list[Row]) -> str:
         samples = [sample(results, row, name) for name in ("precision", "recall", "f")]
         ours = [one for one in samples if one is not None]
         if ours:
-            lines.append(
-                [
-                    row,
-                    seed_count(results, row),
-                    *(one.text() for one in ours),
-                    *(f"{value:.1f}" for value in theirs),
-                    f"{paper.recomputed:.2f}",
-                ]
-            )
+            texts = [seed_count(results, row), *(one.text() for one in ours)]
+            printed = [*(f"{value:.1f}" for value in theirs), f"{paper.recomputed:.2f}"]
+            lines.append([row, *texts, *printed])
     return table(head, lines, left=1)
 
 
@@ -178,16 +173,10 @@ def _costs(results: list[Row]) -> str:
     for row in ROWS:
         samples = {name: sample(results, row, name) for name in MEASURES}
         if all(samples.values()):
-            lines.append(
-                [
-                    row,
-                    f"{mean(results, row, 'epochs'):.0f}",
-                    *(one.text(MEASURES[name]) for name, one in samples.items() if one),
-                    f"{(mean(results, row, 'model_bytes') or 0) / 1e6:.1f}",
-                    PAPER[row].train or "",
-                    PAPER[row].test or "",
-                ]
-            )
+            texts = [one.text(MEASURES[name]) for name, one in samples.items() if one]
+            megabytes = f"{(mean(results, row, 'model_bytes') or 0) / 1e6:.1f}"
+            paper = [PAPER[row].train or "", PAPER[row].test or ""]
+            lines.append([row, f"{mean(results, row, 'epochs'):.0f}", *texts, megabytes, *paper])
     return table(head, lines, left=1)
 
 
@@ -202,26 +191,11 @@ def _against(results: list[Row]) -> str:
         if f is None or took is None or paper.train is None:
             continue
         reached = [f >= paper.f, f >= paper.recomputed, took < seconds(paper.train)]
-        lines.append(
-            [
-                row,
-                f"{f - paper.f:+.2f}",
-                *("yes" if one else "no" for one in reached),
-                f"{seconds(paper.train) / took:,.0f}",
-            ]
-        )
+        words = ("yes" if one else "no" for one in reached)
+        faster = f"{seconds(paper.train) / took:,.0f}"
+        lines.append([row, f"{f - paper.f:+.2f}", *words, faster])
     head = ["row", "F above the printed one", "at least as printed", "as recomputed"]
     return table([*head, "in less time", "times as fast as the paper"], lines, left=1)
-
-
-def draw(results: list[Row], folder: Path) -> list[Path]:
-    """Draw F over training time, and over epochs; return the paths."""
-    from studies import plots
-
-    return [
-        plots.times(results, folder / "table1-time.svg"),
-        plots.curves(results, folder / "table1-curves.svg"),
-    ]
 
 
 PLAN = Plan(
@@ -232,15 +206,14 @@ PLAN = Plan(
     _section,
     CLAIMS,
     scored="F",
-    draw=draw,
+    draw=partial(draw_training, name="table1"),
     above_plots="\n## Plots\n\nF over training time, and F on held-out data after each epoch.\n",
 )
 EXPERIMENT = Experiment(
-    name="table1",
+    plan=PLAN,
     rows=ROWS,
     estimator=chunker,
     evaluate=evaluate,
-    report=PLAN.write,
     epochs=15,
     patience=3,
     shown={"precision": 2, "recall": 2, "f": 2, "cpu_s": 1, "test_s": 2, "peak_mb": 0},

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from functools import partial
 from typing import NamedTuple
 
 from studies.measure import Row, table
 from studies.paper import joint
 from studies.paper.joint import BEAMS, LASO_A, PERCEPTRON, SCORES, SHOWN
-from studies.report import Claim, Contrast, Plan, mean, sample, seed_count
+from studies.report import Claim, Contrast, Plan, draw_training, mean, sample, seed_count
 from studies.runner import Config, Experiment
 
 ROWS = {**{f"LaSOp_{b}": Config({"queue": b, **PERCEPTRON}) for b in BEAMS}, **LASO_A}
@@ -77,15 +77,8 @@ def scores(results: list[Row]) -> str:
         costs.append([row, *_costs(results, row), paper.train or "", paper.test or ""])
         pairs = zip(samples, theirs, strict=True)
         reached.append([row, *("yes" if one.mean >= value else "no" for one, value in pairs)])
-    times = [
-        "row",
-        "epochs",
-        "training, CPU s",
-        "test s",
-        "peak MB",
-        "paper's train h:m",
-        "test h:m",
-    ]
+    times = ["row", "epochs", "training, CPU s", "test s", "peak MB"]
+    times += ["paper's train h:m", "test h:m"]
     return "\n\n".join(
         [
             table(head, lines, left=1),
@@ -104,16 +97,6 @@ def _costs(results: list[Row], row: str) -> list[str]:
     return [f"{mean(results, row, 'epochs'):.0f}", *(one.text(1) for one in samples if one)]
 
 
-def draw(results: list[Row], folder: Path) -> list[Path]:
-    """Draw F over training time, and joint accuracy over epochs; return the paths."""
-    from studies import plots
-
-    return [
-        plots.times(results, folder / "table2-time.svg"),
-        plots.curves(results, folder / "table2-curves.svg", "joint accuracy"),
-    ]
-
-
 PLAN = Plan(
     "table2",
     "Table 2: joint tagging and chunking",
@@ -122,15 +105,14 @@ PLAN = Plan(
     scores,
     CLAIMS,
     scored="joint accuracy",
-    draw=draw,
+    draw=partial(draw_training, name="table2", scored="joint accuracy"),
     above_plots="\n## Plots\n",
 )
 EXPERIMENT = Experiment(
-    name="table2",
+    plan=PLAN,
     rows=ROWS,
     estimator=joint.tagger,
     evaluate=joint.evaluate,
-    report=PLAN.write,
     shown=SHOWN,
     features=("rich",),
     epochs=joint.EPOCHS,

@@ -105,11 +105,10 @@ def draw(results: list[Row], folder: Path) -> list[Path]:
 HEADING = "Table 3: beams of training and of decoding"
 PLAN = Plan("table3", HEADING, LASO_A, joint.NOTES, section, draw=draw)
 EXPERIMENT = Experiment(
-    name="table3",
+    plan=PLAN,
     rows=LASO_A,
     estimator=joint.tagger,
     evaluate=evaluate,
-    report=PLAN.write,
     shown={"train_beam": 0, "decode_beam": 0, **SHOWN},
     features=("rich",),
     epochs=joint.EPOCHS,

@@ -227,11 +227,10 @@ def tagger() -> Any:
 
 
 EXPERIMENT = Experiment(
-    name="theorem4",
+    plan=PLAN,
     rows=ROWS,
     estimator=tagger,
     evaluate=evaluate,
-    report=PLAN.write,
     shown={"corrections": 0, "margin": 5, "train_s": 1},
     features=("rich",),
     sentences=SENTENCES,

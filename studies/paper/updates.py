@@ -45,11 +45,10 @@ def section(results: list[Row]) -> str:
 HEADING = "Update strategies at beam 10"
 PLAN = Plan("updates", HEADING, ROWS, joint.NOTES, section, CLAIMS, scored="joint accuracy")
 EXPERIMENT = Experiment(
-    name="updates",
+    plan=PLAN,
     rows=ROWS,
     estimator=joint.tagger,
     evaluate=joint.evaluate,
-    report=PLAN.write,
     shown=SHOWN,
     features=("rich",),
     epochs=20,

@@ -9,7 +9,7 @@ it is there, and the same command goes on where it was.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,13 +30,16 @@ PACKAGES = (LASO, "numba", "numpy", THEIRS)
 
 
 def train(job: Row) -> Row:
-    """Train in this process, and return what was measured."""
+    """Train in this process, and return what was measured; F is that of chunks."""
+    from laso.metrics import chunk_scores
+
     sentences, test = plain_read(job["train"]), plain_read(job["test"])
     given = {"c1": job["c1"], "c2": job["c2"], "max_iterations": ITERATIONS}
     X = [template.as_lists(sentence) for sentence in test]
     path = str(Path(job["work"], "model"))
     found, predicted = TRAINERS[job["system"]](sentences, X, given, path)
-    return {**found, "f": f_of(test, predicted), "peak_mb": peak_mb()}
+    f = chunk_scores(labels_of(test), [list(labels) for labels in predicted]).f
+    return {**found, "f": f, "peak_mb": peak_mb()}
 
 
 def _train_ours(train: Any, test: Any, given: Row, path: str) -> tuple[Row, Any]:
@@ -74,13 +77,6 @@ def _told(iteration: Row, seconds: float) -> Row:
         "iterations": int(iteration["num"]),
         "train_s": seconds,
     }
-
-
-def f_of(test: Any, predicted: Iterable[Any]) -> float:
-    """Return the F of chunks."""
-    from laso.metrics import chunk_scores
-
-    return chunk_scores(labels_of(test), [list(labels) for labels in predicted]).f
 
 
 # --------------------------------------------------------------------------- all of it

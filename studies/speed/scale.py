@@ -20,11 +20,10 @@ from typing import Any, NamedTuple
 from laso import Tagger
 from laso.cli.settings import Settings
 from laso.cli.tag import Extras, tag
-from laso.data import find_corpus, read
 from laso.engine import layout as at
 from laso.engine.workers import Workers
 from laso.training import Progress
-from studies import corpus
+from studies.defaults import data as study_data
 from studies.measure import Row, Say, load, machine, run_missing
 from studies.speed import scale_report
 
@@ -54,20 +53,13 @@ class Case(NamedTuple):
     number: int = 0  # of the run
 
 
-def chunks(part: str) -> Data:
-    """Return CoNLL-2000: words and tags, with chunks as labels."""
-    sentences = corpus.load("conll2000")[part == "test"]
-    return [[t[:-1] for t in s] for s in sentences], [[t[-1] for t in s] for s in sentences]
+def examples(name: str, part: str) -> Data:
+    """Return inputs and labels of a corpus of the study of defaults."""
+    return study_data.as_columns(list(study_data.CORPORA[name](part)))
 
 
-def tags(part: str) -> Data:
-    """Return UD English EWT: words, with universal tags as labels."""
-    path = find_corpus("ud_ewt") / f"en_ewt-ud-{part}.conllu"
-    sentences = [block.tokens for block in read(path, format="conllu") if block.tokens]
-    return [[t[1] for t in s] for s in sentences], [[t[3] for t in s] for s in sentences]
-
-
-CORPORA = {"conll2000 chunks": chunks, "ewt upos": tags}
+CORPORA = {name: partial(examples, name) for name in ("conll2000 chunks", "ewt upos")}
+chunks = CORPORA["conll2000 chunks"]
 
 
 def fitted(data: Data, case: Case, dev: Data | None = None) -> tuple[Tagger, list[float]]:
