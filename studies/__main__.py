@@ -9,6 +9,7 @@ import argparse
 import json
 import sys
 import tempfile
+from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -43,10 +44,6 @@ CRFSUITE = {
 }
 
 
-class BadUsage(Exception):
-    """A name that is none of those expected."""
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Run a study and return the exit code."""
     options = parser().parse_args(arguments)
@@ -55,9 +52,9 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted: finished results are saved, the same command resumes", file=sys.stderr)
         return 130
-    except (BadUsage, LasoError) as error:
+    except (ArgumentTypeError, LasoError) as error:
         print(f"studies: {error}", file=sys.stderr)
-        return 2 if isinstance(error, BadUsage) else 5 if isinstance(error, MissingData) else 1
+        return {ArgumentTypeError: 2, MissingData: 5}.get(type(error), 1)
     if failures:
         say(f"failed: {', '.join(failures)}")
     return 1 if failures else 0
@@ -69,9 +66,9 @@ def say(line: str) -> None:
 
 
 def one_of(option: str, name: str, known: Iterable[str]) -> str:
-    """Return a name that is known; raise BadUsage otherwise."""
+    """Return a name that is known; raise ArgumentTypeError otherwise."""
     if name not in (names := [*known]):
-        raise BadUsage(f"{option}: found {name!r}, expected {', '.join(names)}")
+        raise ArgumentTypeError(f"{option}: found {name!r}, expected {', '.join(names)}")
     return name
 
 
@@ -248,7 +245,7 @@ OPTIONS: dict[str, Row] = {
     "--corpus": {"help": "conll2000 or bundled; by default that of the study"},
     "--rows": {**LISTED, "help": "only these rows, comma-separated"},
     "--features": {"help": "the feature set: paper or rich"},
-    "--resources": {**LISTED, "help": f"{', '.join(RESOURCES)}, files; or lists, all of them: all"},
+    "--resources": {**LISTED, "help": f"{', '.join(RESOURCES)}, files, lists or all"},
     "--seeds": {"type": positive, "help": "the number of seeds, from 0 up; by default a few"},
     "--seed": {"type": int, "help": "use this seed only"},
     "--jobs": {"type": positive, "default": 1, "help": "the number of parallel processes"},

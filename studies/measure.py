@@ -153,24 +153,12 @@ def run_missing(
     order: Callable[[Row], Any] | None = None,
     failures: Failures | None = None,
 ) -> list[Row]:
-    """Run the jobs that have no row in a JSON file, or all of them; return all rows.
+    """Run the jobs that have no row in a JSON file, or ``again`` all of them; return all rows.
 
-    Each row is saved as soon as it is there, so that an interrupted run can be continued.
-
-    Parameters
-    ----------
-    tell : callable
-        Handles a new row.
-    again : bool
-        Whether jobs are run that have a row.
-    by_line : bool
-        Whether the file has one row a line.
-    replaced : sequence of str
-        The fields of older rows that a new one replaces; by default all that identify it.
-    order : callable
-        The key by which rows are sorted; without one, new rows are the last.
-    failures : Failures
-        Collects the jobs that fail; without it, a failure ends the run.
+    Each row is saved as soon as it is there, so that an interrupted run can be continued, and
+    passed to ``tell``. It replaces rows with the same fields ``replaced``, by default all that
+    identify it. Rows are sorted by the key ``order``; without one, new rows are the last.
+    ``failures`` collects the jobs that fail; without it, a failure ends the run.
     """
     rows: list[Row] = load(path) or []
     for key, measured in jobs:

@@ -10,7 +10,7 @@ from studies import corpus
 from studies.__main__ import main
 from studies.measure import Grid, Row, Trials, coordinate_search
 from studies.peers import growth, joint, likelihood, report, template
-from studies.peers.systems import SYSTEMS, many_templates
+from studies.peers.systems import SYSTEMS, absent, many_templates
 from studies.peers.tagging import MEASURES, Bench, medians
 
 SENTENCE = [("He", "PRP", "B-NP"), ("ran", "VBD", "B-VP"), ("11:30|x", "CD", "B-NP")]
@@ -213,7 +213,7 @@ def test_without_a_model_as_good_no_bar_is_reached():
 
 @pytest.mark.parametrize(("name", "config"), CASES)
 def test_a_quick_run_measures_everything_once(name, config, tmp_path, capsys):
-    missing = SYSTEMS[name].missing(config)
+    missing = absent(SYSTEMS[name].module)
     if missing:
         pytest.skip(missing)
     arguments = ["peers", "--quick", "--corpus", "bundled", "--results", str(tmp_path)]
@@ -244,7 +244,7 @@ def test_a_quick_run_measures_everything_once(name, config, tmp_path, capsys):
 
 
 def test_a_quick_choice_is_used_by_the_run(tmp_path):
-    missing = SYSTEMS["python-crfsuite"].missing("ap")
+    missing = absent("pycrfsuite")
     if missing:
         pytest.skip(missing)
     options = ["--quick", "--corpus", "bundled", "--results", str(tmp_path)]
@@ -260,7 +260,7 @@ def test_a_quick_choice_is_used_by_the_run(tmp_path):
 
 
 def test_quick_growth(tmp_path, monkeypatch):
-    missing = SYSTEMS["python-crfsuite"].missing("ap")
+    missing = absent("pycrfsuite")
     if missing:
         pytest.skip(missing)
     monkeypatch.setattr(growth, "FACTORS", (0.5, 1.0))

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from studies.defaults import columns, rare_chunks
 from studies.defaults.learners import BASE, DEFAULT, LBFGS, RESULTS, SEEDS
 from studies.measure import Row, load, table, write
+from studies.report import Sample
 
 CRFSUITE, VOWPAL = "python-crfsuite", "vowpalwabbit"
 MOST_BELOW = 0.3  # how far below CRFsuite's best the default may be
@@ -88,13 +89,8 @@ def _scores(corpora: dict[Key, list[Row]]) -> str:
         cells = []
         for kind in KINDS:
             chosen = kind.rows(rows)
-            scores = [row["score"] for row in chosen]
-            spread = f" ± {statistics.stdev(scores):.2f}" if len(scores) > 1 else ""
-            cells.append(
-                f"{mean(chosen, 'score'):.2f}{spread} ({mean(chosen, 'train_s'):.0f} s)"
-                if chosen
-                else ""
-            )
+            scores = Sample(tuple(row["score"] for row in chosen))
+            cells.append(f"{scores.text()} ({mean(chosen, 'train_s'):.0f} s)" if chosen else "")
         lines.append([*key, *cells])
     return table(["corpus", "size", *(kind.name for kind in KINDS)], lines, left=2)
 

@@ -30,13 +30,11 @@ CLAIMS = (
 
 def section(results: list[Row]) -> str:
     """Return a table of our scores beside the paper's F."""
-    lines = []
-    measures = (*SCORES, "epochs", "cpu_s")
-    for row in ROWS:
-        texts = sample_texts(results, row, measures)
-        theirs = f"{PAPER[row]:.1f}" if row in PAPER else "-"
-        if texts:
-            lines.append([row, seed_count(results, row), *texts, theirs])
+    lines = [
+        [row, seed_count(results, row), *texts, f"{PAPER[row]:.1f}" if row in PAPER else "-"]
+        for row in ROWS
+        if (texts := sample_texts(results, row, (*SCORES, "epochs", "cpu_s")))
+    ]
     head = ["strategy", "seeds", "tag", "chunk", "joint", "F", "epochs", "training, CPU s"]
     head.append("paper's F")
     return table(head, lines, left=1)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from laso.data import Sentence
 from studies import corpus
 from studies.measure import Job, Row, Settings, machine, run_missing
-from studies.peers.systems import System
+from studies.peers.systems import System, absent
 from studies.peers.tagging import Bench, versions
 
 EPOCHS = 3
@@ -74,7 +74,7 @@ def growth(bench: Bench, systems: dict[str, System], name: str) -> list[Row]:
     def jobs() -> Iterator[Job]:
         for point in points(train, test, quick=bench.quick):
             for system, config, settings in measured(systems, point):
-                if missing := system.missing(config):
+                if missing := absent(system.module):
                     bench.say(f"{system.name} {config}: skipped, {missing}")
                     continue
                 conditions: Row = {

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from laso.tree_metrics import tree_scores
 from studies.measure import Settings
-from studies.peers.systems import absent, run_vw
+from studies.peers.systems import run_vw
 
 Tree = list[tuple[int, str]]
 COLUMNS = ("w", "pos", "xpos")  # names of the input columns
@@ -58,14 +57,12 @@ def las(sentences: list[Sentence], predicted: list[Tree]) -> float:
 
 
 class ParserSystem(Protocol):
-    """A parser with configurations, each a table of settings."""
+    """A parser with configurations, each a table of settings; ``module`` is what it imports."""
 
     name: str
+    module: str
     packages: Sequence[str]
     configs: Mapping[str, Settings]
-
-    def missing(self) -> str:
-        """Return why it cannot be measured here; empty if it can."""
 
     def train(self, train: Path, dev: Path, folder: Path, settings: Settings) -> None:
         """Train on a file, choose on another, and leave the model in a folder."""
@@ -80,7 +77,7 @@ class ParserSystem(Protocol):
 class UDPipe:
     """UDPipe 1: a small neural network over arc-standard configurations, dynamic oracle."""
 
-    name = "udpipe"
+    name, module = "udpipe", "ufal.udpipe"
     packages: Sequence[str] = ("ufal.udpipe",)
     usual = (
         "embedding_upostag=20;embedding_feats=20;embedding_xpostag=20;embedding_form=50;"
@@ -89,10 +86,6 @@ class UDPipe:
         "transition_oracle=dynamic;structured_interval=8;use_gold_tags=1"
     )
     configs: Mapping[str, Settings] = {"10 iterations": {"options": f"iterations=10;{usual}"}}
-
-    def missing(self) -> str:
-        """Return why it cannot be measured here."""
-        return absent("ufal.udpipe") if find_spec("ufal") else "ufal.udpipe is not installed"
 
     def train(self, train: Path, dev: Path, folder: Path, settings: Settings) -> None:
         """Train the parser alone; it keeps the best iteration on the development data."""
@@ -148,13 +141,9 @@ class UDPipe:
 class Spacy:
     """spaCy's parser from scratch: a convolutional network over words, affixes, shapes and tags."""
 
-    name = "spacy"
+    name, module = "spacy", "spacy"
     packages: Sequence[str] = ("spacy", "thinc")
     configs: Mapping[str, Settings] = {"cnn, 12 epochs": {"epochs": 12, "batch": 1000}}
-
-    def missing(self) -> str:
-        """Return why it cannot be measured here."""
-        return absent("spacy")
 
     def train(self, train: Path, dev: Path, folder: Path, settings: Settings) -> None:
         """Train; keep the best epoch on the development data."""
@@ -253,15 +242,11 @@ class Spacy:
 class VowpalWabbit:
     """Vowpal Wabbit's ``--search_task dep_parser``: arc-hybrid, greedy, learning to search."""
 
-    name = "vowpalwabbit"
+    name, module = "vowpalwabbit", "vowpalwabbit"
     packages: Sequence[str] = ("vowpalwabbit",)
     configs: Mapping[str, Settings] = {
         "dep_parser": {"passes": [1, 2, 3, 4, 6], "bits": 24, "search_rollout": "none"}
     }
-
-    def missing(self) -> str:
-        """Return why it cannot be measured here."""
-        return absent("vowpalwabbit")
 
     def train(self, train: Path, dev: Path, folder: Path, settings: Settings) -> None:
         """Train pass after pass; keep the best number of passes on the development data."""
@@ -354,7 +339,7 @@ may change."""
 class Laso:
     """``laso.Parser``; the number of epochs is chosen on the development data."""
 
-    name = "laso"
+    name, module = "laso", "laso"
     packages: Sequence[str] = ("laso", "numba", "numpy")
     configs: Mapping[str, Settings] = (
         {
@@ -375,10 +360,6 @@ class Laso:
             for seed in range(3)
         }
     )
-
-    def missing(self) -> str:
-        """Return why it cannot be measured here."""
-        return ""
 
     def train(self, train: Path, dev: Path, folder: Path, settings: Settings) -> None:
         """Train and keep the best epoch on the development data, or freeze what was trained."""

@@ -22,6 +22,7 @@ from laso.tree_metrics import tree_scores
 from studies import measure
 from studies.measure import Failures, Job, Row, Say, fastest, format_table, peak_mb
 from studies.peers.parsers import SYSTEMS, ParserSystem, read_trees, trees_of
+from studies.peers.systems import absent
 
 PARTS = ("train", "dev", "test")
 TAGS = ("gold", "predicted")
@@ -155,8 +156,8 @@ def run(work: Path, results: Path, say: Say, chosen: Chosen, *, again: bool) -> 
     def jobs() -> Iterator[Job]:
         for tags in chosen.tags or TAGS:
             for system in (SYSTEMS[name] for name in chosen.systems or SYSTEMS):
-                if system.missing():
-                    say(f"{system.name}: skipped, {system.missing()}")
+                if missing := absent(system.module):
+                    say(f"{system.name}: skipped, {missing}")
                     continue
                 for config, settings in system.configs.items():
                     if not chosen.configs or config.partition(", seed")[0] in chosen.configs:

@@ -41,20 +41,16 @@ class Decoded(NamedTuple):
 class System(Protocol):
     """A program that learns to label sentences.
 
-    ``defaults`` and ``grid`` have one entry for each configuration. The values of a grid are sorted
-    by their cost where it differs, since the first of two equally good values is chosen.
+    ``module`` is what it imports. ``defaults`` and ``grid`` have one entry for each configuration.
+    The values of a grid are sorted by their cost where it differs, since the first of two equally
+    good values is chosen.
     """
 
     name: str
+    module: str
     packages: Sequence[str]
     defaults: Mapping[str, Settings]
     grid: Mapping[str, Grid]
-
-    def missing(self, config: str) -> str:
-        """Return why the configuration cannot be measured here; empty if it can."""
-
-    def prepare(self) -> float:
-        """Import the package and return the seconds it took."""
 
     def learn(self, path: Path, settings: Settings, model: Path) -> Learned:
         """Train on a column file (word, POS tag, label) and save the model in a file."""
@@ -69,15 +65,16 @@ ITERATIONS = [5, 10, 15, 20, 30, 50, 100]
 LABELS = ".labels"  # the file beside Vowpal Wabbit's model with the names of its numbers
 
 
-def absent(package: str) -> str:
-    """Return a message if a package is not installed; empty if it is."""
-    return "" if find_spec(package) else f"{package} is not installed"
+def absent(module: str) -> str:
+    """Return a message if a module is not installed; empty if it is."""
+    there = find_spec(module.partition(".")[0]) and find_spec(module)
+    return "" if there else f"{module} is not installed"
 
 
-def import_seconds(package: str) -> float:
-    """Import a package and return the seconds it took."""
+def import_seconds(module: str) -> float:
+    """Import a module and return the seconds it took."""
     started = time.perf_counter()
-    import_module(package)
+    import_module(module)
     return time.perf_counter() - started
 
 
@@ -114,7 +111,7 @@ class CRFsuite:
     It gets features as lists of strings, the form that it takes fastest.
     """
 
-    name = "python-crfsuite"
+    name, module = "python-crfsuite", "pycrfsuite"
     packages: Sequence[str] = ("python-crfsuite",)
     defaults: Mapping[str, Settings] = {
         "ap": {"algorithm": "ap", "form": "lists", "max_iterations": 20},
@@ -132,14 +129,6 @@ class CRFsuite:
         "pa": {"c": [1.0, 0.1, 0.01], "max_iterations": ITERATIONS},
         "lbfgs": {"c2": [1.0, 0.3, 3.0], "c1": [0.0, 0.3], "max_iterations": [50, 100, 1000]},
     }
-
-    def missing(self, config: str) -> str:
-        """Return a message if the package is not installed; empty if it is."""
-        return absent("pycrfsuite")
-
-    def prepare(self) -> float:
-        """Import the package."""
-        return import_seconds("pycrfsuite")
 
     def learn(self, path: Path, settings: Settings, model: Path) -> Learned:
         """Append sentence by sentence, so that Python never holds the features of all sentences."""
@@ -172,7 +161,7 @@ class VowpalWabbit:
     in training and in decoding.
     """
 
-    name = "vowpalwabbit"
+    name, module = "vowpalwabbit", "vowpalwabbit"
     packages: Sequence[str] = ("vowpalwabbit",)
     defaults: Mapping[str, Settings] = {
         "sequence": {
@@ -194,14 +183,6 @@ class VowpalWabbit:
             "passes": [1, 2, 3, 4, 6, 8, 12],
         }
     }
-
-    def missing(self, config: str) -> str:
-        """Return a message if the package is not installed; empty if it is."""
-        return absent("vowpalwabbit")
-
-    def prepare(self) -> float:
-        """Import the package."""
-        return import_seconds("vowpalwabbit")
 
     def learn(self, path: Path, settings: Settings, model: Path) -> Learned:
         """Write the features as text, then train; parsing the text is part of training."""
@@ -289,7 +270,7 @@ BEAM_GRID: Grid = {
 class Laso:
     """laso's tagger with the same template: beams of 1, 3 and 5, and exact search."""
 
-    name = "laso"
+    name, module = "laso", "laso.estimators"
     packages: Sequence[str] = ("laso", "numba", "numpy")
     defaults: Mapping[str, Settings] = {
         "beam 1": {"queue": 1, **BEAM},
@@ -314,14 +295,6 @@ class Laso:
             "epochs": [3, 5, 8],
         },
     }
-
-    def missing(self, config: str) -> str:
-        """Return an empty text: in a clone there is all of laso."""
-        return ""
-
-    def prepare(self) -> float:
-        """Import the estimator."""
-        return import_seconds("laso.estimators")
 
     def learn(self, path: Path, settings: Settings, model: Path) -> Learned:
         """Pass the file to ``fit``, as users would."""

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from laso.metrics import accuracy, chunk_scores
 from studies import measure
 from studies.corpus import Files, plain_read, warmup_file
 from studies.measure import Failures, JobFailed, Row, Say, Settings, Trials, load, peak_mb, save
-from studies.peers.systems import SYSTEMS, System, labels_of
+from studies.peers.systems import SYSTEMS, System, absent, import_seconds, labels_of
 
 # Folders and files of laso that a tagger does not use.
 OTHER_TASKS = (
@@ -45,7 +46,7 @@ def train(job: Row) -> Row:
     ``warm`` is a short file to train on first, so that code is loaded before the measurement.
     """
     system = SYSTEMS[job["system"]]
-    import_s = system.prepare()
+    import_s = import_seconds(system.module)
     model = Path(job["model"])
     if job["warm"]:
         system.learn(Path(job["warm"]), job["settings"], model)
@@ -63,7 +64,7 @@ def train(job: Row) -> Row:
 def decode(job: Row) -> Row:
     """Label the test sentences and score the predicted labels."""
     system = SYSTEMS[job["system"]]
-    system.prepare()
+    import_module(system.module)
     gold, inputs = split(plain_read(job["test"]))
     decoded = system.decode(Path(job["model"]), job["settings"], inputs)
     tokens = sum(map(len, inputs))
@@ -112,12 +113,11 @@ class Bench:
         return Failures(self.say)
 
     def chosen(self, system: System) -> list[str]:
-        """Return the configurations of a system to measure; report those that cannot be."""
-        configs = [name for name in system.defaults if name in self.configs or not self.configs]
-        for name in configs:
-            if system.missing(name):
-                self.say(f"{system.name} {name}: skipped, {system.missing(name)}")
-        return [name for name in configs if not system.missing(name)]
+        """Return the configurations of a system to measure; none if it is not installed."""
+        if missing := absent(system.module):
+            self.say(f"{system.name}: skipped, {missing}")
+            return []
+        return [name for name in system.defaults if name in self.configs or not self.configs]
 
     @property
     def cache(self) -> Path | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from studies.measure import Row, table
 from studies.measure import write as write_file
+from studies.report import Sample
 
 MADE = "`python -m studies scale` made this page."
 BILLION = 1_000_000_000
@@ -127,8 +128,7 @@ def _scores(rows: list[Row], name: str) -> list[str]:
     for shards, scores in _means(rows, name).items():
         row = next(each for each in some if each["shards"] == shards)
         shown = [f"{row['scores'][n - 1]:.2f}" for n in epochs]
-        spread = f" ± {statistics.stdev(scores):.2f}" if len(scores) > 1 else ""
-        last = f"{statistics.mean(scores):.2f}{spread}"
+        last = Sample(tuple(scores)).text()
         megabytes = f"{row['bytes'] / 1e6:.1f}"
         lines.append([shards, *shown, row["epochs"], last, len(scores), megabytes])
     head = ["shards", *(f"after {n}" for n in epochs), "epochs", "last", "seeds", "MB"]

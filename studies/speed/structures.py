@@ -45,20 +45,15 @@ def measure_rows(job: Row) -> Row:
 def trained(job: Row, work: Path, make: Callable[..., Any]) -> tuple[Any, Row]:
     """Return a model of a file, and how long that took; code is loaded before."""
     make(epochs=1).fit(Path(job["few"])).save(work / "few.laso")
-    return timed(lambda: _saved(make().fit(Path(job["train"])), work / "model.laso"))
+    model = make()
+    return model, timed(lambda: model.fit(Path(job["train"])).save(work / "model.laso"))
 
 
-def _saved(model: Any, path: Path) -> Any:
-    model.save(path)
-    return model
-
-
-def timed(call: Callable[[], Any]) -> tuple[Any, Row]:
-    """Return what a function returns, and its time and CPU time."""
+def timed(call: Callable[[], object]) -> Row:
+    """Return the time and the CPU time of a call."""
     began, cpu = time.perf_counter(), time.process_time()
-    result = call()
-    took = {"value": time.perf_counter() - began, "cpu_s": time.process_time() - cpu}
-    return result, took
+    call()
+    return {"value": time.perf_counter() - began, "cpu_s": time.process_time() - cpu}
 
 
 def train_chunker(job: Row, work: Path) -> list[Row]:
@@ -112,7 +107,7 @@ def train_likelihood(job: Row, work: Path) -> list[Row]:
     X, y = [single.feature_dicts(sentence) for sentence in sentences], labels_of(sentences)
     fit = {LASO: _fit_ours, CRFSUITE: _fit_theirs}[job["system"]]
     fit(X[:20], y[:20], work / "few")
-    _, took = timed(lambda: fit(X, y, work / "model"))
+    took = timed(lambda: fit(X, y, work / "model"))
     config = f"{LBFGS_SENTENCES:,} sentences, {LBFGS['max_iterations']} iterations"
     return [row("lbfgs_train_s", job["system"], config, **took)]
 

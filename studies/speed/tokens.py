@@ -37,7 +37,8 @@ DEFAULTS = "beam 5, default templates"
 TAG_BY_PEER = """
 import sys
 from studies.speed.tokens import tag_by_peer
-tag_by_peer(*sys.argv[1:])
+system, model, source, _, target = sys.argv[1:]
+tag_by_peer(system, model, source, target)
 """
 
 
@@ -94,7 +95,7 @@ def vowpal_wabbit(work: Path, train: Path) -> Callable[[list[Sentence]], tuple[A
     """Train Vowpal Wabbit; return what gives labels and seconds; None if it is not installed."""
     peer = VowpalWabbit()
     (config,) = peer.defaults
-    if peer.missing(config):
+    if systems.absent(peer.module):
         return None
     chosen = measure.load(CHOSEN) or {}
     settings = chosen.get(f"{VOWPAL_WABBIT}/{config}", {}).get("settings", peer.defaults[config])
@@ -138,26 +139,26 @@ def file_tokens(work: Path) -> list[Row]:
     for times, path in sources.items():
         path.write_bytes(times * text)
     laso = [str(Path(sys.executable).with_name("laso")), "tag"]
-    programs: dict[tuple[str, str], Callable[[str, str], list[str]]] = {}
+    programs: dict[tuple[str, str], list[str]] = {}
     for config, model in models(work, files.train).items():
         for jobs in ("1", "2"):
-            start = [*laso, str(model), "--jobs", jobs]
-            programs["laso", f"Tagger, {config}, --jobs {jobs}"] = partial(_command, start)
+            name = f"Tagger, {config}, --jobs {jobs}"
+            programs["laso", name] = [*laso, "--jobs", jobs, str(model)]
     for system in readers():
-        start = [sys.executable, "-c", TAG_BY_PEER, system, str(peer(work, files.train))]
-        programs[system, "lists"] = partial(_program, start)
+        model = peer(work, files.train)
+        programs[system, "lists"] = [sys.executable, "-c", TAG_BY_PEER, system, str(model)]
     seconds: dict[tuple[str, str], dict[int, list[float]]] = {}
     scores: dict[tuple[str, str], float] = {}
     for _ in range(RUNS):  # all in turn, so that a slow minute of the machine is no one's alone
-        for name, program in programs.items():
-            own = seconds.setdefault(name, {times: [] for times in sources})
+        for key, program in programs.items():
+            own = seconds.setdefault(key, {times: [] for times in sources})
             if sum(own[LARGE]) > ENOUGH:
                 continue
             for times, source in sources.items():
                 own[times].append(_process_seconds(program, source))
-            if name not in scores:
+            if key not in scores:
                 predicted = corpus.plain_read(_target(sources[SMALL]))[: len(test)]
-                scores[name] = f_of(test, [[token[-1] for token in s] for s in predicted])
+                scores[key] = f_of(test, labels_of(predicted))
     rows = []
     for (system, config), own in seconds.items():
         rate = (LARGE - SMALL) * tokens / (min(own[LARGE]) - min(own[SMALL]))
@@ -165,21 +166,13 @@ def file_tokens(work: Path) -> list[Row]:
     return rows
 
 
-def _program(start: list[str], source: str, target: str) -> list[str]:
-    return [*start, source, target]
-
-
-def _command(start: list[str], source: str, target: str) -> list[str]:
-    return [*start, source, "--output", target]
-
-
 def _target(source: Path) -> Path:
     return source.with_suffix(".labelled")
 
 
-def _process_seconds(program: Callable[[str, str], list[str]], source: Path) -> float:
+def _process_seconds(program: list[str], source: Path) -> float:
     began = time.perf_counter()
-    command = program(str(source), str(_target(source)))
+    command = [*program, str(source), "--output", str(_target(source))]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - began
 
