@@ -269,7 +269,7 @@ PARSERS_OPTIONS = "--results --systems --configs --tags --work --decode"
 def studies() -> Iterator[tuple[str, Callable[[Options], object], str, str]]:
     """Yield names of studies, the functions that run them, what they are, and their options."""
     for name in EXPERIMENTS:
-        yield name, run_experiment, "an experiment of the paper", EXPERIMENT_OPTIONS
+        yield name, run_experiment, experiment(name).plan.heading, EXPERIMENT_OPTIONS
     for name, text in PEERS.items():
         yield name, run_peers, text, PEERS_OPTIONS
     for name, (_, text) in CRFSUITE.items():
