@@ -37,7 +37,7 @@ lint: $(READY)
 
 bench: $(READY)
 	@$(PIP) install --editable '.[bench]'
-	@$(BIN)/python -m benchmarks all $(BENCH)
+	@$(BIN)/python -m studies bench $(BENCH)
 	@$(BIN)/python tools/figures.py
 
 experiments: $(READY)

@@ -5,7 +5,8 @@ import os
 import time
 from pathlib import Path
 
-from laso.experiments.runner import Config, Experiment
+from studies.report import Plan
+from studies.runner import Config, Experiment
 
 CURVES = {"low": [50.0, 60.0, 55.0], "high": [50.0, 70.0, 70.0], "worse": [10.0, 20.0, 30.0]}
 
@@ -48,7 +49,7 @@ def report(results, chosen, folder):
 
 
 EXPERIMENT = Experiment(
-    name="fake",
+    plan=Plan("fake", "Fake", (), ""),
     rows={
         "one": Config({"queue": 1, "margin": 0.0}, {"margin": [0.0, 1.0]}),
         "exact": Config({"queue": "exact"}),
@@ -56,6 +57,6 @@ EXPERIMENT = Experiment(
     },
     estimator=lambda: Fake,
     evaluate=evaluate,
-    report=report,
+    write=report,
     shown={"f": 2, "train_s": 1},
 )

@@ -11,10 +11,10 @@ from laso.cli import app
 from laso.data import load_bundled, write_columns
 from laso.engine.rows import dense_rows, densified, from_triples, is_sparse
 from laso.estimators.tables import mean, with_bias
-from laso.experiments import averages
-from laso.experiments.measure import Row, save
-from laso.experiments.runner import experiment
 from laso.model_file import keys_and_rows, make_sparse_table
+from studies.measure import Row, save
+from studies.paper import average1
+from studies.runner import experiment
 
 TRAIN, TEST = load_bundled()
 
@@ -141,7 +141,7 @@ def test_the_command(models, tmp_path):
 
 
 def test_each_size_is_tested_with_the_models_of_its_own(tmp_path):
-    made = averages.ModelGroup(tagger, seed=1)
+    made = average1.ModelGroup(tagger, seed=1)
     assert [model.seed for model in made.models] == list(range(12, 24))
     write_columns(tmp_path / "train.txt", TRAIN[:40])
     made.fit(tmp_path / "train.txt")
@@ -149,7 +149,7 @@ def test_each_size_is_tested_with_the_models_of_its_own(tmp_path):
     def evaluate(model, path):
         return {"weights": float(np.abs(model.weights_.v).sum()), "path": path}
 
-    parts = averages.evaluate_by_size(evaluate, made, tmp_path)["parts"]
+    parts = average1.evaluate_by_size(evaluate, made, tmp_path)["parts"]
     sizes = [part["models"] for part in parts]
     assert sizes == [1] * 12 + [2] * 6 + [4] * 3
     average = average_models(made.models[4:8])
@@ -160,7 +160,7 @@ def test_each_size_is_tested_with_the_models_of_its_own(tmp_path):
 
 def test_settings_are_chosen_with_one_model(tmp_path):
     write_columns(tmp_path / "train.txt", TRAIN[:40])
-    made = averages.ModelGroup(tagger, seed=0).fit(
+    made = average1.ModelGroup(tagger, seed=0).fit(
         tmp_path / "train.txt", dev=tmp_path / "train.txt"
     )
     alone = tagger(seed=0).fit(tmp_path / "train.txt", dev=tmp_path / "train.txt")
@@ -178,7 +178,7 @@ def average_results(**more) -> list[Row]:
     facts: Row = {"row": "LaSOp_5", "features": "rich", "resources": [], "corpus": "conll2000"}
     facts |= {"seed": 0, "cpu_s": 120.0, "precision": 1.0, "recall": 2.0, "test_s": 0.5}
     facts |= {"versions": {"laso": "1"}, "machine": {}, "jobs": 1, "settings": {"epochs": 2}}
-    return [facts | {"models": n, "f": 90.0 + n, **more} for n in averages.SIZES]
+    return [facts | {"models": n, "f": 90.0 + n, **more} for n in average1.SIZES]
 
 
 def test_the_report_has_a_line_for_each_number_of_models(tmp_path):

@@ -16,10 +16,9 @@ from typer.testing import CliRunner
 
 import laso
 from laso import beam
-from laso.cli import app, demo, picture, reproduce
+from laso.cli import app, demo, picture
 from laso.data import load_bundled
 from laso.examples.chunking import to_chunks  # here, lest it keep what a test puts for laso.beam
-from laso.experiments.runner import Request
 from laso.metrics import Chunk, chunks
 from tests.commands import without_notice
 
@@ -426,62 +425,3 @@ def test_the_demo_uses_the_queue_asked_for(monkeypatch):
     monkeypatch.setattr("laso.beam", noted)
     assert CliRunner().invoke(app, ["demo", "--beam", "7", "--epochs", "1"]).exit_code == 0
     assert widths == [7]
-
-
-# experiments
-
-
-@pytest.mark.parametrize(
-    ("arguments", "named"),
-    [
-        (["table9"], "table9"),
-        (["table1", "--rows", "LaSOp_1,LaSOx"], "LaSOx"),
-        (["table1", "--features", "poor"], "poor"),
-        (["table1", "--resources", "clusters,nonesuch"], "nonesuch"),
-        (["table1", "--corpus", "nonesuch"], "nonesuch"),
-        (["table1", "--jobs", "0"], "--jobs"),
-    ],
-)
-def test_what_cannot_be_reproduced_exits_with_2_and_says_what_can(arguments, named, tmp_path):
-    shown = CliRunner().invoke(app, ["reproduce", *arguments, "--results", str(tmp_path)])
-    assert shown.exit_code == 2
-    assert named in shown.stderr
-    assert not list(tmp_path.iterdir())
-
-
-def test_without_the_corpus_reproduce_says_where_to_get_it(tmp_path, monkeypatch):
-    monkeypatch.setitem(PLAIN, "LASO_DATA", str(tmp_path / "nowhere"))
-    shown = run("reproduce", "table1", "--results", str(tmp_path / "results"))
-    assert (shown.returncode, shown.stdout) == (5, "")
-    assert shown.stderr.startswith("laso: the corpus conll2000 was not found")
-    assert "LASO_DATA" in shown.stderr
-    # A report of what is there needs no corpus.
-    shown = run("reproduce", "table1", "--report", "--results", str(tmp_path / "results"))
-    assert (shown.returncode, shown.stderr) == (0, "")
-    assert (tmp_path / "results" / "table1.md").exists()
-
-
-def test_lists_is_short_for_the_papers_lists(tmp_path):
-    own = tmp_path / "own.txt"
-    own.write_text("word\n")
-    expected = ("abbreviations", "clusters", "names", "places", "stop-words")
-    assert reproduce._resources("lists, clusters") == expected
-    assert reproduce._resources(f"{own},{own}") == (str(own),)
-    assert reproduce._resources("") == ()
-
-
-def test_trials_of_experiments_do_not_get_among_the_real_results():
-    folders = set()
-    for corpus in ("conll2000", "bundled"):
-        for quick in (False, True):
-            request = Request(rows=(), features="paper", corpus=corpus, quick=quick)
-            folders.add(reproduce.default_folder(request))
-    assert len(folders) == 4
-    assert Path("experiments/results") in folders
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0.4, "0 s"), (89, "89 s"), (100, "2 min"), (9000, "2.5 h")]
-)
-def test_durations(seconds, text):
-    assert reproduce.duration(seconds) == text

@@ -5,8 +5,6 @@ import json
 import numpy as np
 import pytest
 
-from benchmarks import columns, defaults, defaults_report, study_data
-from benchmarks.study_data import Data, Part
 from laso import (
     CRF,
     MAX_FEATURES,
@@ -24,6 +22,11 @@ from laso.data import load_bundled
 from laso.engine import layout, step_length
 from laso.engine.machine import averaged
 from laso.examples.segmentation import LINES, LONGEST, Segmentation, Words
+from studies.defaults import columns
+from studies.defaults import data as study_data
+from studies.defaults import learners as defaults
+from studies.defaults import report as defaults_report
+from studies.defaults.data import Data, Part
 
 X = [[["w=the"], ["w=cat"]], [["w=a"], ["w=dog"]]] * 3
 Y = [["D", "N"], ["D", "N"]] * 3

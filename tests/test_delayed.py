@@ -26,8 +26,8 @@ from laso import (
 )
 from laso.data import find_corpus
 from laso.examples.tagging import Tagging
-from laso.experiments.corpus import CONLLU, read_conllu
 from laso.vectors import combined
+from studies.corpus import CONLLU, read_conllu
 
 PROBLEM = Tagging("ABC")
 sentences = st.lists(st.sampled_from("xyz"), min_size=1, max_size=5)

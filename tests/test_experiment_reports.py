@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from laso.experiments import report, table1
-from laso.experiments.measure import Row, table
-from laso.experiments.report import NOT_MEASURED, NOT_SHOWN, SHOWN, Claim, Contrast, judge
+from studies import report
+from studies.measure import Row, table
+from studies.paper import table1
+from studies.report import NOT_MEASURED, NOT_SHOWN, SHOWN, Claim, Contrast, judge
 from tools.figures import PLACE, figures
 
 ROOT = Path(__file__).parents[1]
@@ -124,7 +125,7 @@ def test_the_report_has_our_figures_beside_the_papers():
         "LaSOa_5, paper, no resources": {"settings": {"epochs": 3}, "f": 93.5, "trials": [{}, {}]},
         "LaSOp_1, paper, no resources": {"trials": [{}]},
     }
-    text = table1.report(rows, chosen)
+    text = table1.PLAN.text(rows, chosen)
     ours = "94.20 ± 0.14"
     assert f"| LaSOa_5 | **2** | {ours} | {ours} | {ours} | 93.8 | 94.4 | 94.3 | 94.10 |" in text
     assert "| LaSOp_1 | **1** | 92.00 | 92.00 | 92.00 | 92.5 | 92.3 | 92.4 | 92.40 |" in text
@@ -136,25 +137,25 @@ def test_the_report_has_our_figures_beside_the_papers():
     assert "| LaSOa_5, paper, no resources | epochs 3 | 93.50 | 2 |" in text
     assert "not all of the same version" not in text
     rows[0]["versions"] = {"laso": "0.9"}
-    assert "not all of the same version" in table1.report(rows, chosen)
+    assert "not all of the same version" in table1.PLAN.text(rows, chosen)
 
 
 def test_rows_with_few_seeds_are_marked():
     rows = results_of(LaSOa_5=[94.1, 94.3, 94.2], LaSOp_1=[92.0, 92.1])
-    text = table1.report(rows, {})
+    text = table1.PLAN.text(rows, {})
     assert "| LaSOa_5 | 3 |" in text
     assert "| LaSOp_1 | **2** |" in text
     assert "**Fewer than 3 seeds, so that the scores are preliminary:** LaSOp_1." in text
-    assert "preliminary" not in table1.report(rows[:3], {})
+    assert "preliminary" not in table1.PLAN.text(rows[:3], {})
 
 
 def test_rows_without_a_measurement_are_counted_and_not_listed():
     rows = results_of(LaSOa_5=[94.1, 94.3], LaSOp_5=[93.0, 93.2])
     for row in rows[2:]:
         row |= {"features": "rich", "resources": ["names", "places"]}
-    text = table1.report(rows, {})
+    text = table1.PLAN.text(rows, {})
     absent = ",".join(row for row in table1.ROWS if row != "LaSOp_5")
-    command = f"laso reproduce table1 --features rich --resources names,places --rows {absent}"
+    command = f"python -m studies table1 --features rich --resources names,places --rows {absent}"
     assert f"9 of 10 planned rows have no measurement {WITH}. To measure: `{command}`." in text
     assert text.count("9 of 10 planned rows") == 2
     assert text.count("| LaSOp_5 |") == text.count("| LaSOa_5 |") == 3  # one line in each table
@@ -162,7 +163,7 @@ def test_rows_without_a_measurement_are_counted_and_not_listed():
     assert "no result for" not in text
     assert "Claims of the paper" not in text  # none of them can be judged
     everything = results_of(**{row: [93.0] for row in table1.ROWS})
-    assert "no measurement" not in table1.report(everything, {})
+    assert "no measurement" not in table1.PLAN.text(everything, {})
 
 
 WITH = "with these features and resources"
@@ -174,8 +175,8 @@ def test_the_command_for_missing_rows_is_one_that_the_program_takes():
     text = report.unmeasured(plan, [result])
     (command,) = re.findall("`(.*)`", text)
     assert shlex.split(command) == [
-        *("laso", "reproduce", "fake", "--features", "paper", "--corpus", "bundled", "--quick"),
-        *("--rows", "two words,three"),
+        *("python", "-m", "studies", "fake", "--features", "paper", "--corpus", "bundled"),
+        *("--quick", "--rows", "two words,three"),
     ]
     assert text.startswith("2 of 3 planned rows have no measurement")
     assert report.unmeasured(replace(plan, rows=["one"]), [result]) == ""
@@ -199,7 +200,7 @@ def test_held_out_reports_have_no_empty_columns(tmp_path):
     entry: Row = {"row": "one", "features": "paper", "resources": [], "corpus": "bundled"}
     entry |= {"settings": {"epochs": 2}, "f": 60.0, "held_out": [50.0, 60.0, 55.0], "trials": []}
     plan = report.Plan("fake", "Fake", ["one", "two"], "Notes.")
-    (path,) = report.variants(plan, {"x": entry, "y": {"trials": []}}, tmp_path)
+    (path,) = plan.write_held_out([], {"x": entry, "y": {"trials": []}}, tmp_path)
     text = path.read_text()
     assert "| variant | after 1 | after 3 | best | after epoch | train s |" in text
     assert "| one | 50.00 | 55.00 | 60.00 | 2 | 0 |" in text
@@ -213,14 +214,14 @@ def test_a_bar_within_a_cell_does_not_end_it():
 def test_each_set_of_features_has_a_section_of_its_own():
     rows = results_of(LaSOp_1=[92.0, 93.0])
     rows[1] |= {"features": "rich", "resources": ["clusters", "lexicon"]}
-    text = table1.report(rows, {})
+    text = table1.PLAN.text(rows, {})
     assert "## Features paper, no resources\n" in text
     assert "## Features rich, clusters, lexicon\n" in text
     assert "92.50" not in text  # no mean over both
 
 
 def test_nothing_is_reported_where_nothing_was_measured(tmp_path):
-    (path,) = table1.write([], {}, tmp_path)
+    (path,) = table1.PLAN.write([], {}, tmp_path)
     assert "Nothing was measured yet" in path.read_text()
 
 
@@ -230,7 +231,7 @@ def test_plots_are_the_same_for_the_same_figures(tmp_path):
     written = []
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
-        written.append([path.read_bytes() for path in table1.write(rows, {}, tmp_path / name)])
+        written.append([path.read_bytes() for path in table1.PLAN.write(rows, {}, tmp_path / name)])
     assert written[0] == written[1]
     text, times, curves = (file.decode() for file in written[0])
     assert "![table1-time](table1-time.svg)" in text

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,11 +12,14 @@ from pathlib import Path
 import pytest
 
 import laso
+import studies
 from laso import LasoError
 from laso.engine.options import is_exact
-from laso.experiments import report, table1, worker
-from laso.experiments.measure import JobFailed, Processes, Row, Stopped, load
-from laso.experiments.runner import Lab, Pace, Request, experiment
+from studies import __main__ as command_line
+from studies import report, runner, training
+from studies.measure import JobFailed, Processes, Row, Stopped, load
+from studies.paper import table1
+from studies.runner import Lab, Pace, Request, experiment
 from tests.fake_experiment import EXPERIMENT as FAKE
 
 ROOT = Path(__file__).parents[1]
@@ -23,8 +27,8 @@ COMMAND = [
     sys.executable,
     "-c",
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    "from laso.experiments import EXPERIMENTS; EXPERIMENTS['fake'] = 'tests.fake_experiment'; "
-    "from laso.cli import main; main()",
+    "from studies import EXPERIMENTS; EXPERIMENTS['fake'] = 'tests.fake_experiment'; "
+    "from studies.__main__ import main; raise SystemExit(main())",
 ]
 KEYS = {"row", "features", "resources", "seed", "precision", "recall", "f", "epochs"}
 KEYS |= {"train_s", "test_s", "peak_mb"}
@@ -36,7 +40,7 @@ def log(tmp_path, monkeypatch):
     path = tmp_path / "log"
     path.touch()
     monkeypatch.setenv("FAKE_LOG", str(path))
-    monkeypatch.setitem(laso.experiments.EXPERIMENTS, "fake", "tests.fake_experiment")
+    monkeypatch.setitem(studies.EXPERIMENTS, "fake", "tests.fake_experiment")
     return path
 
 
@@ -52,17 +56,15 @@ class Listener:
         self.interrupt_after = interrupt_after
         self.interrupted = False
 
-    def begin(self, label):
-        pass
-
-    def end(self, line, done, total, left_s):
-        self.ended.append((line, done, total, left_s))
+    def __call__(self, line):
+        if "FAILED" in line:
+            self.failed.append(line)
+            return
+        (ended,) = re.findall(r"^(.*) \((\d+) of (\d+), about (.*) left\)$", line)
+        self.ended.append(ended)
         if len(self.ended) == self.interrupt_after:
             self.interrupted = True
             raise KeyboardInterrupt
-
-    def fail(self, line):
-        self.failed.append(line)
 
 
 class Here(Processes):
@@ -72,12 +74,13 @@ class Here(Processes):
         super().__init__(work)
         self.listener = listener
 
-    def run(self, module, job):
-        assert module == worker.__name__
+    def run(self, call, job):
+        assert call == runner.RUN_JOB
         if self.listener.interrupted:
             raise Stopped
         try:
-            return json.loads(json.dumps(worker.run_job(json.loads(json.dumps(job, default=str)))))
+            result = training.run_job(json.loads(json.dumps(job, default=str)))
+            return json.loads(json.dumps(result))
         except (LasoError, ValueError) as error:
             raise JobFailed(str(error)) from error
 
@@ -98,7 +101,7 @@ def request(**given):
 
 def command(tmp_path, *arguments):
     given = ["--corpus", "bundled", "--results", str(tmp_path / "results")]
-    return [*COMMAND, "reproduce", "fake", *given, *arguments]
+    return [*COMMAND, "fake", *given, *arguments]
 
 
 def ran(tmp_path, *arguments):
@@ -217,10 +220,9 @@ def test_a_training_that_was_interrupted_is_no_result(tmp_path):
 def test_the_progress_counts_all_jobs_and_estimates_the_rest(tmp_path):
     listener = Listener()
     lab(tmp_path, listener).run(request())
-    assert [done for _, done, _, _ in listener.ended] == list(range(1, 8))
-    assert {total for _, _, total, _ in listener.ended} == {7}
-    assert all(left is not None for *_, left in listener.ended)
-    assert listener.ended[-1][3] == 0
+    assert [int(done) for _, done, _, _ in listener.ended] == list(range(1, 8))
+    assert {total for _, _, total, _ in listener.ended} == {"7"}
+    assert listener.ended[-1][3] == "0 s"
 
 
 def test_the_time_left_goes_by_row_and_by_processes():
@@ -241,10 +243,10 @@ def test_the_time_left_goes_by_row_and_by_processes():
 def test_processes_tell_why_they_failed_and_can_be_stopped(tmp_path):
     processes = Processes(tmp_path)
     with pytest.raises(JobFailed, match="No module named 'nonesuch'"):
-        processes.run("laso.experiments.worker", {"module": "nonesuch"})
+        processes.run("nonesuch:run", {})
     processes.stop()
     with pytest.raises(Stopped):
-        processes.run("laso.experiments.worker", {})
+        processes.run(runner.RUN_JOB, {})
     assert not [path for path in tmp_path.iterdir() if path.is_dir()]
 
 
@@ -252,7 +254,7 @@ def test_processes_tell_why_they_failed_and_can_be_stopped(tmp_path):
 
 
 def test_plain_settings_become_queue_update_and_strategy():
-    made = worker.parameters(
+    made = training.parameters(
         {"queue": 5, "update": "alma", "alpha": 0.5, "B": "1/alpha", "epochs": 3}
         | {"weighting": "worst"}
     )
@@ -260,8 +262,8 @@ def test_plain_settings_become_queue_update_and_strategy():
     assert made["queue"] == 5  # what that means is for the estimator to say
     assert (made["strategy"], made["epochs"]) == (laso.restart, 3)
     theorem = {"queue": 1, "update": "alma", "alpha": 0.9, "B": "sqrt(8)/alpha", "epochs": 1}
-    assert worker.parameters(theorem)["update"].b == laso.alma(alpha=0.9).b
-    exact = worker.parameters({"queue": "exact", "strategy": "standard", "epochs": 1})
+    assert training.parameters(theorem)["update"].b == laso.alma(alpha=0.9).b
+    exact = training.parameters({"queue": "exact", "strategy": "standard", "epochs": 1})
     assert is_exact(exact["queue"])
     assert (exact["update"], exact["strategy"]) == (laso.perceptron(), laso.standard)
 
@@ -272,7 +274,7 @@ def test_plain_settings_become_queue_update_and_strategy():
 )
 def test_settings_that_do_not_exist_are_refused(wrong, message):
     with pytest.raises(LasoError, match=message):
-        worker.parameters({"queue": 1, "epochs": 1, **wrong})
+        training.parameters({"queue": 1, "epochs": 1, **wrong})
 
 
 def test_every_row_of_table_1_is_one_that_the_estimator_takes():
@@ -281,7 +283,7 @@ def test_every_row_of_table_1_is_one_that_the_estimator_takes():
         for name, values in config.grid.items():
             assert config.settings[name] == values[0]  # else _trials miscounts
             for value in values:
-                made = worker.parameters({**config.settings, name: value, "epochs": 1})
+                made = training.parameters({**config.settings, name: value, "epochs": 1})
                 table1.chunker()(**made).validate()
 
 
@@ -300,7 +302,7 @@ def test_the_reports_kept_list_nothing_that_was_not_measured(path):
 def test_the_command_answers_with_the_results_and_tells_what_has_ended(tmp_path):
     shown = ran(tmp_path, "--rows", "exact", "--seeds", "2")
     assert shown.returncode == 0
-    assert [line.split(": ")[0] for line in shown.stderr.splitlines()] == [
+    assert [line.split(": ")[0].split(" ", 1)[1] for line in shown.stderr.splitlines()] == [
         "exact, queue exact",
         "exact, seed 0",
         "exact, seed 1",
@@ -345,11 +347,11 @@ def test_ctrl_c_ends_the_processes_and_keeps_what_is_finished(tmp_path, log):
 def test_a_process_ends_with_the_one_that_started_it(tmp_path, log):
     started = (
         "import os, subprocess, sys, time\n"
-        "subprocess.Popen([sys.executable, '-m', 'laso.experiments.worker', *sys.argv[1:]])\n"
+        "subprocess.Popen([sys.executable, '-m', 'studies.worker', *sys.argv[1:]])\n"
         "while not os.path.getsize(os.environ['FAKE_LOG']): time.sleep(0.05)\n"
     )
     job: Row = {"module": "tests.fake_experiment", "settings": {"queue": 1, "epochs": 1}}
-    job |= {"features": "paper", "resources": [], "seed": 5, "train": "x"}
+    job |= {"call": runner.RUN_JOB, "features": "paper", "resources": [], "seed": 5, "train": "x"}
     (tmp_path / "job.json").write_text(json.dumps(job))
     subprocess.run(
         [sys.executable, "-c", started, str(tmp_path / "job.json"), str(tmp_path / "result.json")],
@@ -362,13 +364,78 @@ def test_a_process_ends_with_the_one_that_started_it(tmp_path, log):
     assert not (tmp_path / "result.json").exists()
 
 
+def status_of(arguments):
+    try:
+        return command_line.main(arguments)
+    except SystemExit as error:
+        return error.code
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["table9"], "table9"),
+        (["table1", "--rows", "LaSOp_1,LaSOx"], "LaSOx"),
+        (["table1", "--features", "poor"], "poor"),
+        (["table1", "--resources", "clusters,nonesuch"], "nonesuch"),
+        (["table1", "--corpus", "nonesuch"], "nonesuch"),
+        (["table1", "--jobs", "0"], "--jobs"),
+    ],
+)
+def test_what_cannot_be_run_exits_with_2_and_says_what_can(arguments, named, tmp_path, capsys):
+    assert status_of([*arguments, "--results", str(tmp_path / "results")]) == 2
+    assert named in capsys.readouterr().err
+    assert not (tmp_path / "results").exists()
+
+
+def test_without_the_corpus_the_command_says_where_to_get_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("LASO_DATA", str(tmp_path / "nowhere"))
+    given = ["table1", "--results", str(tmp_path / "results")]
+    assert command_line.main(given) == 5
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("studies: the corpus conll2000 was not found")
+    assert "LASO_DATA" in shown.err
+    # A report of what is there needs no corpus.
+    assert command_line.main([*given, "--report"]) == 0
+    assert capsys.readouterr().err == ""
+    assert (tmp_path / "results" / "table1.md").exists()
+
+
+def test_lists_is_short_for_the_papers_lists(tmp_path):
+    own = tmp_path / "own.txt"
+    own.write_text("word\n")
+    expected = ("abbreviations", "clusters", "names", "places", "stop-words")
+    names_in, resources_of = command_line.names_in, command_line.resources_of
+    assert resources_of(names_in("lists, clusters")) == expected
+    assert resources_of(names_in(f"{own},{own}")) == (str(own),)
+    assert resources_of(names_in("")) == ()
+
+
+def test_trials_of_experiments_do_not_get_among_the_real_results():
+    folders = set()
+    for corpus in ("conll2000", "bundled"):
+        for quick in (False, True):
+            asked = Request(rows=(), features="paper", corpus=corpus, quick=quick)
+            folders.add(command_line.default_folder(asked))
+    assert len(folders) == 4
+    assert ROOT / "experiments" / "results" in folders
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.4, "0 s"), (89, "89 s"), (100, "2 min"), (9000, "2.5 h")]
+)
+def test_durations(seconds, text):
+    assert runner.duration(seconds) == text
+
+
 # --------------------------------------------------------------------------- the real thing
 
 
 def test_a_slice_of_table_1_with_the_real_estimator(tmp_path):
     given = ["--quick", "--corpus", "bundled", "--rows", "LaSOp_1", "--seed", "0", "--json"]
     shown = subprocess.run(
-        [*COMMAND, "reproduce", "table1", *given, "--results", str(tmp_path)],
+        [*COMMAND, "table1", *given, "--results", str(tmp_path)],
         cwd=ROOT,
         capture_output=True,
         text=True,

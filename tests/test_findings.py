@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import growth
-from benchmarks import joint as crfsuite
-from laso.experiments import additions, ewt, margins, parsing, table1, table2, table3, updates
-from laso.experiments.joint import BEAMS, SCORES
-from laso.experiments.measure import load
-from laso.experiments.report import FEWEST, NOT_SHOWN, SHOWN, Contrast, judge, sample
+from studies.measure import load
+from studies.paper import additions, ewt, margins, parsing, table1, table2, table3, updates
+from studies.paper.joint import BEAMS, SCORES
+from studies.peers import growth
+from studies.peers import joint as crfsuite
+from studies.report import FEWEST, NOT_SHOWN, SHOWN, Contrast, judge, sample
 from tests import tree_findings  # noqa: F401 (its checks are registered)
 from tests.findings import CHECKS, holds
 

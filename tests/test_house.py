@@ -14,13 +14,13 @@ ROOT = Path(laso.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 AROUND = sorted(
     path
-    for folder in ("benchmarks", "tests", "tools")
+    for folder in ("studies", "tests", "tools")
     for path in (Path(__file__).parents[1] / folder).rglob("*.py")
 )
 LONGEST_FILE, LONGEST_BODY = 500, 60
 FORBIDDEN = {
     "features": ("laso.tasks", "laso.estimators", "laso.cli"),
-    "tasks": ("laso.estimators", "laso.cli", "laso.experiments"),
+    "tasks": ("laso.estimators", "laso.cli"),
 }
 
 

@@ -9,37 +9,31 @@ from laso import alma, bounds
 from laso.data import Sentence, load_bundled
 from laso.engine.machine import as_names
 from laso.engine.reference import Reference, input_of, output_of
-from laso.experiments import corpus, ewt, joint, table2, table3, theorem4, updates, worker
-from laso.experiments.measure import Processes, load
-from laso.experiments.report import SHOWN, judge
-from laso.experiments.runner import Lab, Request
 from laso.tasks.joint.problem import Joint
+from studies import corpus, training
+from studies.measure import Processes, load
+from studies.paper import ewt, joint, table2, table3, theorem4, updates
+from studies.report import SHOWN, judge
+from studies.runner import Lab, Request
 
 MODULES = (table2, table3, updates, theorem4)
 
 
-class Silent:
-    def begin(self, label):
-        pass
-
-    def end(self, line, done, total, left_s):
-        pass
-
-    def fail(self, line):
-        raise AssertionError(line)
+def say(line):
+    assert "FAILED" not in line
 
 
 class Here(Processes):
     """Does jobs in this process."""
 
-    def run(self, module, job):
-        return json.loads(json.dumps(worker.run_job(json.loads(json.dumps(job, default=str)))))
+    def run(self, call, job):
+        return json.loads(json.dumps(training.run_job(json.loads(json.dumps(job, default=str)))))
 
 
 def lab(module, tmp_path):
     work = tmp_path / "work"
     work.mkdir(exist_ok=True)
-    lab = Lab(module.EXPERIMENT, tmp_path / "results", work, Silent())
+    lab = Lab(module.EXPERIMENT, tmp_path / "results", work, say)
     lab._processes = Here(work)
     return lab
 
@@ -52,7 +46,7 @@ def asked(*rows, **given):
 @pytest.mark.parametrize("module", MODULES)
 def test_every_row_is_one_that_the_estimator_takes(module):
     for config in module.ROWS.values() if hasattr(module, "ROWS") else joint.LASO_A.values():
-        given = worker.parameters({"epochs": 1, **config.settings})
+        given = training.parameters({"epochs": 1, **config.settings})
         module.EXPERIMENT.estimator()(**given).validate()
 
 
@@ -188,7 +182,7 @@ def test_layers_together_and_in_turn_are_scored_alike(tmp_path):
     sentences: list[Sentence] = [[(w, p, c, p[0]) for w, p, c in s] for s in some]
     files = corpus.write_files(tmp_path, "some", sentences, sentences[:10])
     for row in ("together at beam 1", "one after the other at beam 1"):
-        given = worker.parameters({**ewt.ROWS[row].settings, "epochs": 2})
+        given = training.parameters({**ewt.ROWS[row].settings, "epochs": 2})
         model = ewt.make_estimator(**given, features="rich", resources=(), threads=1)
         model.fit(files.train, dev=files.test)
         assert len(model.scores_) == 2
@@ -200,12 +194,12 @@ def test_layers_together_and_in_turn_are_scored_alike(tmp_path):
 
 
 def test_the_report_on_three_layers_says_what_was_measured(tmp_path):
-    (file,) = ewt.write([], {}, tmp_path)
+    (file,) = ewt.PLAN.write([], {}, tmp_path)
     assert "Nothing was measured yet." in file.read_text()
     measures = dict.fromkeys((*ewt.MEASURES, "epochs", "cpu_s", "test_s"), 90.0)
     row = {"features": "rich", "resources": [], "corpus": "ud_ewt", "seed": 0, **measures}
     row |= {"row": "together at beam 5", "machine": {}, "versions": {"laso": "0"}, "jobs": 1}
-    text = ewt.write([row], {}, tmp_path)[0].read_text()
+    text = ewt.PLAN.write([row], {}, tmp_path)[0].read_text()
     assert "| together at beam 5 | **1** | 90.00 | 90.00 |" in text
     assert "| one after the other at beam 5 |" not in text
     assert "4 of 5 planned rows have no measurement" in text

@@ -67,7 +67,7 @@ LAYERS = [  # as in the picture, the lowest first; a folder imports only from th
     {"features"},
     {"tasks"},
     {"estimators"},
-    {"experiments", "crfsuite"},
+    {"crfsuite"},
     {"cli"},
 ]
 BESIDE = {

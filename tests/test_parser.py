@@ -17,10 +17,10 @@ from laso.engine.kernels.weights import most_entries
 from laso.engine.packed_rows import SLOTS_PER_ITEM, is_packed, packed
 from laso.engine.rows import dense_rows, n_labels
 from laso.estimators import search
-from laso.experiments import parsing
-from laso.experiments.corpus import CONLLU, read_conllu
 from laso.model_file import keys_and_rows
 from laso.tree_metrics import tree_scores
+from studies.corpus import CONLLU, read_conllu
+from studies.paper import parsing
 from tests.commands import Laso
 
 TEXT = """\

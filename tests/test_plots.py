@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from laso.cli import picture
-from laso.experiments import parsing, table3
-from laso.experiments.measure import load
+from studies.measure import load
+from studies.paper import parsing, table3
 
 ROOT = Path(__file__).parents[1]
 FIGURES = [f"table{n}-{kind}" for n in (1, 2) for kind in ("time", "curves")]
@@ -19,7 +19,7 @@ FIGURES += ["table3-heat", "parsing-beams", "peers", "growth"]
 @pytest.fixture
 def plots():
     pytest.importorskip("matplotlib")
-    from laso.experiments import plots
+    from studies import plots
 
     return plots
 
@@ -28,8 +28,6 @@ def plots():
 def texts(plots, monkeypatch):
     """Draws a figure by its name from the results kept, or by a function; boxes of its texts."""
     from matplotlib.text import Text
-
-    from benchmarks import plots as benchmarks
 
     boxes: dict[Text, tuple[str, Any]] = {}
 
@@ -52,7 +50,6 @@ def texts(plots, monkeypatch):
         return path
 
     monkeypatch.setattr(plots, "save_figure", measured)
-    monkeypatch.setattr(benchmarks, "save_figure", measured)
 
     def drawn(draw):
         boxes.clear()
@@ -64,18 +61,17 @@ def texts(plots, monkeypatch):
 
 def drawing(name, plots):
     """What draws a figure that is kept in the repository, from the results beside it."""
-    from benchmarks import plots as benchmarks
 
     if name in ("peers", "growth"):
         rows = load(ROOT / "benchmarks" / "results" / f"{name}.json")
-        return lambda: getattr(benchmarks, name)(rows, Path())
+        return lambda: getattr(plots, name)(rows, Path())
     experiment, kind = name.split("-")
     rows = load(ROOT / "experiments" / "results" / f"{experiment}.json")
     if kind == "beams":
         matched = [row for row in rows if row["train_beam"] == row["decode_beam"]]
         return lambda: plots.over_beams(parsing.by_beam(matched), Path(), "LAS")
     if kind == "heat":
-        return lambda: table3.drawn(rows, Path())
+        return lambda: table3.draw(rows, Path())
     return lambda: getattr(plots, {"time": "times", "curves": "curves"}[kind])(rows, Path())
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import scale
 from laso.data import load_bundled
-from laso.experiments.measure import load
+from studies.measure import load
+from studies.speed import scale
 
 TRAIN, TEST = load_bundled()
 

@@ -1,4 +1,4 @@
-"""``python -m benchmarks speed``: rows of what is measured replace older ones, others stay."""
+"""``python -m studies speed``: rows of what is measured replace older ones, others stay."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks import corpus, profile, speed, speed_tokens
+from studies import corpus
+from studies.speed import profile, speed
+from studies.speed import tokens as speed_tokens
 
 
 def test_rows_are_replaced_by_key(tmp_path, monkeypatch):
@@ -20,10 +22,12 @@ def test_rows_are_replaced_by_key(tmp_path, monkeypatch):
         "value": 84000.0,
         "f": 93.1,
     }
-    old = speed.row("load_ms", "Tagger", 99.0)
+    old = speed_tokens.row("load_ms", "laso", "Tagger", 99.0)
     (tmp_path / "speed.json").write_text(json.dumps([other, old]))
     monkeypatch.setattr(
-        speed, "MEASURES", {"load_ms": lambda _: [speed.row("load_ms", "Tagger", 12.5)]}
+        speed,
+        "MEASURES",
+        {"load_ms": lambda _: [speed_tokens.row("load_ms", "laso", "Tagger", 12.5)]},
     )
     said: list[str] = []
     file = speed.run(tmp_path, [], said.append)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from laso.experiments import parsing, table3
-from laso.experiments.report import sample
+from studies.paper import parsing, table3
+from studies.report import sample
 from tests.findings import holds
 
 

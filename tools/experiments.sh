@@ -1,11 +1,11 @@
 #!/bin/sh
 # All that is published of the experiments, by the commands that made it: results that are there stay.
-# Options given, such as --jobs 2, go to each. BIN is the folder of laso. A score is the mean of three
+# Options given, such as --jobs 2, go to each. BIN is the folder of Python. A score is the mean of three
 # seeds, of five where two rows are compared.
 set -e
 
 run() {
-    "${BIN:-.venv/bin}/laso" reproduce "$@"
+    "${BIN:-.venv/bin}/python" -m studies "$@"
 }
 
 few=Perceptron,LaSOp_1,LaSOp_5,LaSOa_1,LaSOa_5

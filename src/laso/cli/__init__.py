@@ -21,7 +21,7 @@ from laso import (
     Unreachable,
     __version__,
 )
-from laso.cli import average, data, demo, evaluate, freeze, inspect, reproduce, tag, train, warmup
+from laso.cli import average, data, demo, evaluate, freeze, inspect, tag, train, warmup
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, add_completion=False)
 
@@ -55,9 +55,6 @@ app.command("freeze", epilog="Example: laso freeze chunks.laso dev.txt --output 
 )
 app.command("data", epilog="Example: laso data get wnut17")(data.run)
 app.command("demo", epilog="Example: laso demo --epochs 2 --beam 3 --json")(demo.run)
-app.command("reproduce", epilog="Example: laso reproduce table1 --rows LaSOp_1,LaSOa_1 --jobs 2")(
-    reproduce.run
-)
 app.command("warmup", epilog="Example: laso warmup tag my_module:MyTask")(warmup.run)
 
 

@@ -195,8 +195,7 @@ def default_templates(names: Sequence[str], main: int = 1) -> list[str]:
     """Return the default templates for columns of these names: words, then tags and others.
 
     They are those of Zhang & Nivre (2011) for words and the column ``main``; further columns have
-    the templates of single words and of pairs. Valencies and label sets are left out, which
-    ``python -m benchmarks.parsing_kinds`` measures.
+    the templates of single words and of pairs. Valencies and label sets are left out.
     """
     words = names[0]
     tags = names[main] if len(names) > 1 else f"{words}.lower.suffix3"

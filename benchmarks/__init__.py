@@ -1,1 +1,0 @@
-"""Measure laso against its peers on CoNLL-2000: ``python -m benchmarks --help``."""

@@ -1,0 +1,1 @@
+"""The study behind the defaults: learners, costs and templates on several corpora."""

@@ -1,0 +1,1 @@
+"""The paper's tables and questions: one module for each experiment."""

@@ -1,0 +1,1 @@
+"""laso against other programs on the same data."""

@@ -1,0 +1,1 @@
+"""Speed where users feel it, where it is spent, and more workers."""
