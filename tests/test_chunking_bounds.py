@@ -85,7 +85,7 @@ def test_learning_that_fills_rounds_when_they_open_makes_the_same_updates(
     """Whole weights are the same to the last digit, with bounds that are chosen once or often."""
     corpus = drawn_corpus(np.random.default_rng(width))
     if often:
-        monkeypatch.setattr("laso.engine.shared.CAPS_PER_RAISED", 1 << 20)
+        monkeypatch.setattr("laso.engine.thresholds.CAPS_PER_RAISED", 1 << 20)
     rule = perceptron(weighting=worst, margin=7.0)
     engine = Machine(Chunking, options_for(Chunking, beam(width, key=own_key), rule, strategy))
 
@@ -142,7 +142,7 @@ def test_decoding_keeps_bounds_for_the_same_weights_only(monkeypatch):
 
 
 def test_bounds_are_chosen_anew_for_other_weights(monkeypatch):
-    monkeypatch.setattr("laso.engine.shared.CAPS_PER_RAISED", 0)  # not because many were raised
+    monkeypatch.setattr("laso.engine.thresholds.CAPS_PER_RAISED", 0)  # not because many were raised
     corpus = drawn_corpus(np.random.default_rng(0))
     options = options_for(Chunking, beam(2, key=own_key), perceptron(weighting=worst, margin=7.0))
     engine, order = Machine(Chunking, options), all_of(corpus)

@@ -15,6 +15,7 @@ from laso import Chunker, JointTagger, Parser, Tagger
 from laso.cli import column_files, tag
 from laso.cli.settings import Settings
 from laso.data.formats import Format
+from laso.engine import thresholds
 from laso.errors import LasoError
 from laso.features import cells, column_text, lexicon
 from laso.features.inputs import read_input
@@ -62,7 +63,7 @@ def labelled(model, data, form, *, fast, batch=3, chunk=64, threads=1):
         patch.object(tag, "BATCH", batch),
         patch.object(tag, "recognised", lambda *_: form),
         patch.object(column_text, "CHUNK", chunk),
-        patch.object(column_text, "SHORT", 0),
+        patch.object(thresholds, "SHORT_FILE", 0),
         patch.object(column_files, "is_possible", possible),
         patch.object(column_files, "sizes_of", lambda _: ()),  # a lexicon always pays
     ):
@@ -198,7 +199,7 @@ def test_errors_about_a_sentence_name_its_line():
 
 @pytest.mark.parametrize("short", [0, 100])
 def test_small_files_take_the_general_way(models, short, monkeypatch):
-    monkeypatch.setattr(column_text, "SHORT", short)
+    monkeypatch.setattr(thresholds, "SHORT_FILE", short)
     model, file = models["tagger"], io.BufferedReader(io.BytesIO(b"a DT O\n"))
     plain = column_files.ColumnFile(model, file, Format(), tag_roles(model), 100)
     assert list(plain.texts()) == []
@@ -244,7 +245,7 @@ any_word = st.one_of(st.sampled_from(WORDS), st.text(max_size=20), st.just("\ud8
 
 
 def items(task, X, *, fast):
-    with patch.object(cells, "WORTH", 0 if fast else 10**9):
+    with patch.object(thresholds, "TOKENS_PER_VALUE", 0 if fast else 10**9):
         task.encoder_.prepared.clear()
         inputs = task.read_inputs(X)
         assert (type(inputs).__name__ == "ItemColumns") == fast
@@ -286,7 +287,7 @@ def test_strings_and_joint_tokens(models):
 )
 def test_what_is_wrong_is_reported_by_the_general_code(models, X):
     task = models["tagger"].task_
-    with patch.object(cells, "WORTH", 0):
+    with patch.object(thresholds, "TOKENS_PER_VALUE", 0):
         assert cells.read_cells(X, task.encoder_, 1) is None
         with pytest.raises(LasoError):
             task.encode(task.read_inputs(X))
@@ -299,7 +300,7 @@ def test_other_capabilities_have_the_same_results(models):
         found = []
         for worth in (0, 10**9):
             model.task_.encoder_.prepared.clear()
-            with patch.object(cells, "WORTH", worth):
+            with patch.object(thresholds, "TOKENS_PER_VALUE", worth):
                 assert type(model.task_.read_inputs(X)).__name__.startswith("Item") == (not worth)
                 found.append(
                     [model.predict(X), model.predict_nbest(X, 2), model.predict_confidence(X)]

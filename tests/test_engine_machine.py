@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from laso import SearchFailed, beam, bounded_best_first, delayed, perceptron, restart, standard
-from laso.engine import bloom, kernels, machine
+from laso.engine import bloom, kernels, machine, thresholds
 from laso.engine import layout as at
 from laso.engine.empty_rows import has_empty_rows, without_empty_rows
 from laso.engine.hashing import mix
@@ -116,10 +116,10 @@ def test_a_filter_of_keys_changes_nothing(task: Task, monkeypatch):
     @given(task.corpora)
     def same(corpus):
         twins = Twins(task, corpus, beam(3), perceptron(), restart)
-        monkeypatch.setattr(bloom, "SLOTS_PER_ITEM", 0)
+        monkeypatch.setattr(thresholds, "FILTER_SLOTS_PER_ITEM", 0)
         plain = learned(twins)
         found = twins.machine.decode(corpus, all_of(corpus), plain)
-        monkeypatch.setattr(bloom, "SLOTS_PER_ITEM", 1 << 30)
+        monkeypatch.setattr(thresholds, "FILTER_SLOTS_PER_ITEM", 1 << 30)
         for small in (False, True):
             table = learned(twins, small=small)
             assert len(table.bloom) or not len(corpus.items)

@@ -339,7 +339,9 @@ def three_layers(seed, n=80):
 def test_upper_bounds_and_noted_steps_change_nothing(queue, pairs, sparse, monkeypatch):
     """The plain search scores every group of every node; whole weights make equal scores."""
     data = three_layers(queue)
-    monkeypatch.setattr("laso.engine.bloom.SLOTS_PER_ITEM", 1 << 30)  # caps come with a filter
+    monkeypatch.setattr(
+        "laso.engine.thresholds.FILTER_SLOTS_PER_ITEM", 1 << 30
+    )  # caps come with a filter
     if sparse:
         monkeypatch.setattr("laso.estimators.search.MANY_LABELS", 1)
     given = {"layers": ("a", "b", "c"), "features": "rich", "pairs": pairs, "queue": queue}

@@ -14,8 +14,9 @@ from laso.data import write_columns
 from laso.engine import layout as at
 from laso.engine.bloom import with_filter
 from laso.engine.kernels.weights import most_entries
-from laso.engine.packed_rows import SLOTS_PER_ITEM, is_packed, packed
+from laso.engine.packed_rows import is_packed, packed
 from laso.engine.rows import dense_rows, n_labels
+from laso.engine.thresholds import PACKED_SLOTS_PER_ITEM
 from laso.estimators import search
 from laso.model_file import keys_and_rows
 from laso.tree_metrics import tree_scores
@@ -210,7 +211,7 @@ def test_rows_with_many_weights_are_full_and_come_first(monkeypatch):
     assert model.decode(inputs, dataset, faster) == model.decode(inputs, dataset, table) == Y
     assert model.decode(inputs, dataset, packed(table)) == Y
     # Rows are packed when the calls so far pay for it; the model stays as it is.
-    enough, before = len(table.slots) // SLOTS_PER_ITEM, _weights(model)
+    enough, before = len(table.slots) // PACKED_SLOTS_PER_ITEM, _weights(model)
     calls = 0
     while not is_packed(model.decoder(dataset).table_for(0)):
         assert model.predict(X) == Y

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from laso import BadModel, Parser, SearchEstimator, Tagger, load_model
 from laso.cli import app
 from laso.data import load_bundled, write_columns
-from laso.engine import rows
+from laso.engine import rows, thresholds
 from laso.examples.segmentation import Segmentation
 from laso.features import stored
 from laso.features.inputs import string_keys
@@ -131,7 +131,7 @@ def test_sparse_rows_too(monkeypatch, tmp_path):
 
 def test_values_are_found_by_their_hashes_as_by_a_dictionary(tagger, tmp_path, monkeypatch):
     """Each look-up by hash, by dictionary and by compiled code is the same."""
-    monkeypatch.setattr(stored, "SHARE", 0)  # never a dictionary
+    monkeypatch.setattr(thresholds, "LOOKUPS_PER_STRING", 0)  # never a dictionary
     tagger.save(tmp_path / "plain", compress=False)
     again: Any = load_model(tmp_path / "plain")
     other: Any = load_model(tmp_path / "plain")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from laso import CRF, SearchEstimator, Tagger, alma, beam, bounded_best_first, exact
 from laso.data import load_bundled
 from laso.data.table import Features
-from laso.engine import chain_search, decoder
+from laso.engine import chain_search, thresholds
 from laso.engine import exact as exact_engine
 from laso.engine.layout import STEPS
 from laso.engine.machine import all_of
@@ -255,7 +255,7 @@ def test_one_input_has_the_output_that_it_has_among_many(name, monkeypatch):
     assert list(model.predict_single(inputs_of[0])) == expected[0]
 
 
-LENGTHS = (1, 0, 7, 3, 60, 2, decoder.MOST_STEPS + 5, 4)
+LENGTHS = (1, 0, 7, 3, 60, 2, thresholds.KEPT_STEPS + 5, 4)
 
 
 def test_inputs_of_all_lengths_in_any_order():
@@ -264,7 +264,7 @@ def test_inputs_of_all_lengths_in_any_order():
         assert model.predict_single(x[:n]) == list(model.predict([x[:n], x[:1] * (n + 1)])[0])
     known = decoders_of(model)._by_problem.values()
     kept = [space.limits[STEPS] for each in known for space in each._free]
-    assert 60 <= max(kept) <= decoder.MOST_STEPS
+    assert 60 <= max(kept) <= thresholds.KEPT_STEPS
 
 
 def general_labels(model, x):

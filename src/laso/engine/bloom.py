@@ -11,11 +11,11 @@ import math
 import numpy as np
 
 from laso.engine import layout as at
+from laso.engine import thresholds
 from laso.engine.layout import NO_FILTER, WeightTable
 from laso.engine.problem import CompiledProblem, has_named_factors
 
 BITS_PER_SLOT = 4
-SLOTS_PER_ITEM = 64  # an item pays for so many slots of a filter
 
 
 def with_filter(table: WeightTable) -> WeightTable:
@@ -38,7 +38,7 @@ def filtered(
     A problem whose factors have names has none: most features that it looks up have a
     row, so that a filter would cost more than it saves.
     """
-    if has_named_factors(problem) or SLOTS_PER_ITEM * items < len(table.slots):
+    if has_named_factors(problem) or thresholds.FILTER_SLOTS_PER_ITEM * items < len(table.slots):
         return table
     return with_filter(table)
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from laso.engine import layout as at
+from laso.engine import thresholds
 from laso.engine.bloom import filtered
 from laso.engine.chain_search import new_chain_search, promises_chains
 from laso.engine.checks import is_needed
@@ -28,9 +29,6 @@ from laso.engine.rows import densified, largest_of
 from laso.engine.space import new_lattice
 from laso.locks import cached_property
 
-MOST_STEPS = 1000  # of inputs whose working space is kept
-MOST_BYTES = 1 << 26  # of the nodes of a working space that is kept
-MOST_ROOM = 64  # times the usual number of nodes and edges
 ITEMS, POOL, VALUES, SPEC = 0, 2, 3, 4  # the arrays of a dataset that differ between calls
 N_ARRAYS = len(Dataset._fields)
 
@@ -132,7 +130,7 @@ class KeptDecoder:
 
     def labels(self, n: int, pool: int, spec: Array) -> list[int] | None:
         """Return the label of each step for n items and their pool; None: other code must."""
-        if n > MOST_STEPS or not self._is_usable:
+        if n > thresholds.KEPT_STEPS or not self._is_usable:
             return None
         if n > self._most or spec is not self._spec:
             self._make_space(n, spec)
@@ -151,7 +149,7 @@ class KeptDecoder:
     def _make_space(self, n: int, spec: Array) -> None:
         """Make a space for n items or more, if it is small enough to be kept."""
         own, before = self.dataset, self._space
-        most = max(self._most, min(len(own.items), 2 * n + 32, MOST_STEPS))
+        most = max(self._most, min(len(own.items), 2 * n + 32, thresholds.KEPT_STEPS))
         self._space, self._spec, self._most = None, spec, 0
         starts = np.array([0, most], np.int64)
         own = own._replace(items=own.items[:most], starts=starts, spec=spec)
@@ -186,8 +184,8 @@ class _Space:
             self.limits, self.room = np.maximum(self.limits, before.limits), before.room
         self.bounds, self.is_too_small = self.limits.tolist(), False
         self.run = new_run(self.limits, table, problem, width=options.width, what="input 0")
-        large = self.room * self.run.states.nbytes > MOST_BYTES
-        self.is_small = self.bounds[at.STEPS] <= MOST_STEPS and not large
+        large = self.room * self.run.states.nbytes > thresholds.KEPT_BYTES
+        self.is_small = self.bounds[at.STEPS] <= thresholds.KEPT_STEPS and not large
         self.is_chain = isinstance(machine, ExactMachine) and promises_chains(problem, dataset)
         self.is_checked = is_needed(problem)
         self.most = np.ones(len(at.Limit), np.int64)
@@ -240,7 +238,9 @@ class _Space:
         _, status = call()
         if status == at.DONE:
             return True
-        self.is_too_small = status in (at.MORE_NODES, at.MORE_EDGES) and self.room < MOST_ROOM
+        self.is_too_small = (
+            status in (at.MORE_NODES, at.MORE_EDGES) and self.room < thresholds.MOST_GROWTH
+        )
         self.room *= 4
         return False
 

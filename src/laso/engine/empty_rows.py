@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from laso.engine import layout as at
+from laso.engine import thresholds
 from laso.engine.layout import WeightTable
 from laso.engine.rows import MATRICES, dense_rows, is_sparse, sparse_rows
 from laso.engine.slots import placed, used_slots
 
-EMPTY_OF = 8  # of so many rows one may be empty before all empty ones are removed
 SAMPLE = 2000  # rows by which their share is estimated
 
 
@@ -24,7 +24,7 @@ def has_empty_rows(table: WeightTable) -> bool:
     filled = [dense_rows(table, sample, name).any(axis=1) for name in names]
     empty = len(sample) - np.count_nonzero(np.logical_or.reduce(filled))
     unused = int(table.ints[at.USED]) - int(table.heads[:rows, at.HEAD_LENGTH].sum())
-    return bool(EMPTY_OF * empty > len(sample) or 2 * unused > int(table.ints[at.USED]))
+    return bool(thresholds.EMPTY_OF * empty > len(sample) or 2 * unused > int(table.ints[at.USED]))
 
 
 def without_empty_rows(table: WeightTable) -> WeightTable:

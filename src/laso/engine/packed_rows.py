@@ -14,6 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from laso.engine import layout as at
+from laso.engine import thresholds
 from laso.engine.bloom import filtered
 from laso.engine.kernels.weights import PACKED_BITS, PACKED_MASK
 from laso.engine.layout import Array, WeightTable
@@ -21,13 +22,16 @@ from laso.engine.problem import CompiledProblem, has_segments
 from laso.engine.rows import all_rows, is_sparse, n_labels
 
 SOME = 1 << 14  # rows to pack at a time
-SLOTS_PER_ITEM = 32  # an item pays for so many slots of packed rows
 
 
 def faster(problem: type[CompiledProblem], table: WeightTable, items: int) -> WeightTable:
     """Return a table with which decoding is faster, if so many items pay for making it."""
     found = filtered(problem, table, items)
-    if SLOTS_PER_ITEM * items < len(table.slots) or not is_sparse(table) or has_segments(problem):
+    if (
+        thresholds.PACKED_SLOTS_PER_ITEM * items < len(table.slots)
+        or not is_sparse(table)
+        or has_segments(problem)
+    ):
         return found
     return packed(found)
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from laso.engine import layout as at
 from laso.engine import option_kinds as kinds
+from laso.engine import thresholds
 from laso.engine.layout import Array, Out, Run, WeightTable
 from laso.engine.option_kinds import Options
 from laso.engine.problem import (
@@ -19,11 +20,6 @@ from laso.engine.problem import (
     is_shared,
 )
 
-CONTENTS_PER_ITEM, MOST_CONTENTS = 4, (1 << 17) - 1
-BLOCKS_AHEAD, FEATURES_AHEAD = 256, 1024  # that are looked up together
-NAMED_FACTORS, NAMED_STEPS, NAMED_SEGMENTS = 1 << 8, 1 << 4, 1 << 12  # rows of named bundles
-MOST_CAPS = 1 << 17  # that stay in the processor's cache
-CAPS_PER_RAISED = 2  # caps are chosen anew when one of so many was raised
 _caps: dict[int, tuple[ref[Array], Array]] = {}  # that decoding has chosen, by the weights
 CAPPED = slice(int(at.CAPPED_UPDATES), int(at.CAPPED_AT) + 1)
 
@@ -31,8 +27,8 @@ CAPPED = slice(int(at.CAPPED_UPDATES), int(at.CAPPED_AT) + 1)
 def named_rows(problem: type[CompiledProblem], factors: int) -> tuple[int, int]:
     """Return the number of pages for named bundles, and of the rows of each, a power of two."""
     if has_named_factors(problem):
-        return factors, NAMED_FACTORS
-    return 1, NAMED_STEPS if is_shared(problem) else 1
+        return factors, thresholds.NAMED_FACTORS
+    return 1, thresholds.NAMED_STEPS if is_shared(problem) else 1
 
 
 def with_bundles(run: Run, numbered: int, named: tuple[int, int]) -> Run:
@@ -51,20 +47,24 @@ def with_segments(problem: type[CompiledProblem], options: Options, run: Run) ->
     """Return working space in which rounds are filled when they open, if steps are segments."""
     if not has_segments(problem) or options.kind != kinds.ROUNDS or not options.keyed:
         return run
-    rounds, width, features = len(run.agenda), options.width, FEATURES_AHEAD + len(run.rows)
+    rounds, width, features = (
+        len(run.agenda),
+        options.width,
+        thresholds.FEATURES_AHEAD + len(run.rows),
+    )
     run = run._replace(
         out=Out(np.zeros(features, np.int64), np.ones(features)),
         rows=np.zeros(features, np.int64),
         expanded=np.zeros((rounds, at.FIRST_EXPANDED + width), np.int64),
-        waiting=np.zeros((BLOCKS_AHEAD, len(at.WaitingColumn)), np.int64),
+        waiting=np.zeros((thresholds.BLOCKS_AHEAD, len(at.WaitingColumn)), np.int64),
     )
-    return with_bundles(run, len(run.block_owners) + rounds * width, (1, NAMED_SEGMENTS))
+    return with_bundles(run, len(run.block_owners) + rounds * width, (1, thresholds.NAMED_SEGMENTS))
 
 
 def with_shared(problem: type[CompiledProblem], run: Run, table: WeightTable, items: int) -> Run:
     """Return working space for decoding so many items, with room for what a problem shares."""
     if is_shared(problem) and not problem.weighted:
-        n = 1 << min(CONTENTS_PER_ITEM * items, MOST_CONTENTS).bit_length()
+        n = 1 << min(thresholds.CONTENTS_PER_ITEM * items, thresholds.MOST_CONTENTS).bit_length()
         size = max(n, int(run.meta[at.NAMED_MASK]) + 1)
         run = with_bundles(run, int(run.meta[at.FIRST_NAMED]), (1, size))
     if not has_caps(problem, run, table):
@@ -103,7 +103,7 @@ def capped(problem: type[CompiledProblem], run: Run, table: WeightTable) -> Run:
     if not has_caps(problem, run, table):
         return run._replace(caps=run.caps[:1])
     known = len(run.caps) == n_caps(table) and run.meta[CAPPED].tolist() == _state(table)
-    if known and CAPS_PER_RAISED * run.meta[at.RAISED] < len(run.caps):
+    if known and thresholds.CAPS_PER_RAISED * run.meta[at.RAISED] < len(run.caps):
         return run
     run.meta[at.RAISED] = 0
     return with_caps(run, table)
@@ -120,7 +120,7 @@ def _state(table: WeightTable) -> list[int]:
 
 def n_caps(table: WeightTable) -> int:
     """Return the number of caps for a table, which several rows may share."""
-    return max(2, min(len(table.slots) // 2, MOST_CAPS))
+    return max(2, min(len(table.slots) // 2, thresholds.MOST_CAPS))
 
 
 def with_caps(run: Run, table: WeightTable) -> Run:

@@ -12,6 +12,7 @@ import numpy as np
 
 from laso.calibration import Reliability
 from laso.data.table import locating
+from laso.engine import thresholds
 from laso.engine.choose import engine_for
 from laso.engine.decoder import Decoder
 from laso.engine.exact import ExactMachine
@@ -31,8 +32,6 @@ from laso.model_file import file_bytes, write_file
 from laso.queues import MakeQueue, beam
 from laso.tasks.base import Task
 from laso.training import Rule, Strategy
-
-FEW_ITEMS = 2000  # for fewer, threads cost more than they bring
 
 
 class Predictor(Published):
@@ -101,7 +100,7 @@ class Predictor(Published):
 
     def threads_for(self, dataset: Dataset) -> int:
         """Return the number of threads for a dataset: one for a small one."""
-        if len(dataset.items) < FEW_ITEMS:
+        if len(dataset.items) < thresholds.THREADED_ITEMS:
             return 1
         return default_threads() if self.threads is None else int(self.threads)
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from laso.data.table import ItemColumns
+from laso.engine import thresholds
 from laso.engine.native import text_kernels
 from laso.engine.text import layout as lt
 from laso.engine.text.layout import Cells, Marshalled
@@ -24,7 +25,6 @@ from laso.features.lexicon import (
 )
 from laso.features.marshalled import SLICE, is_usable, read_slice
 
-WORTH = 4  # tokens for each value of training that are numbered before a lexicon pays
 SEEN, SPARE = "tokens seen", "new values"
 
 
@@ -77,7 +77,7 @@ def _is_worth(sentences: list[Any], encoder: ColumnEncoder) -> bool:
         len(s) for s in sentences if type(s) in (list, tuple)
     )
     encoder.prepared[SEEN] = seen
-    return bool(seen >= WORTH * sum(sizes_of(encoder)))
+    return bool(seen >= thresholds.TOKENS_PER_VALUE * sum(sizes_of(encoder)))
 
 
 def _read(sentences: list[Any], roles: Any, cells: Cells, found: NewValues) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 from laso.data.formats import Format, cells
 from laso.data.lines import BOM
 from laso.data.table import Array, ItemColumns
+from laso.engine import thresholds
 from laso.engine.native import text_kernels
 from laso.engine.text import layout as lt
 from laso.engine.text.layout import PAD, Cells, Lines
@@ -21,7 +22,6 @@ from laso.features.encoder import ColumnEncoder
 from laso.features.lexicon import NewValues, known_values
 
 CHUNK = 1 << 18  # bytes to read at a time
-SHORT = 1 << 14  # bytes of a file for which no code need be loaded
 NONE = np.zeros(0, np.int64)
 
 
@@ -85,7 +85,7 @@ class Batches:
     @property
     def is_short(self) -> bool:
         """Whether the file is so short that the general code reads it as fast."""
-        return len(self.rest) < min(SHORT, CHUNK)
+        return len(self.rest) < min(thresholds.SHORT_FILE, CHUNK)
 
     def __iter__(self) -> Iterator[Batch]:
         lines = before = 0

@@ -14,13 +14,13 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from laso.engine import thresholds
 from laso.engine.layout import Array
 from laso.errors import BadModel
 from laso.features.inputs import string_keys
 from laso.features.keys import encoded_strings, text_keys
 from laso.locks import cached_property
 
-SHARE = 16  # a dictionary is made after one look-up for so many strings
 SAMPLE = 64  # values of which base features are computed again when a model is loaded
 UNKNOWN = -1
 
@@ -101,7 +101,7 @@ class StoredStrings(Later[str, int]):
     def numbers(self, strings: Sequence[Any]) -> Array:
         """Return the number of each string, UNKNOWN for others; they need not be strings."""
         self.asked += len(strings)
-        few = SHARE * self.asked < self.size and "made" not in vars(self)
+        few = thresholds.LOOKUPS_PER_STRING * self.asked < self.size and "made" not in vars(self)
         if not few or not all(map(str.__instancecheck__, strings)):
             return numbers_in(self.made, strings)
         return self.by_hash(strings)
