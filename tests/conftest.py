@@ -19,6 +19,16 @@ SLOW = {
     "test_fuzz::test_a_short_campaign_finds_nothing": "fuzzing",
     "test_engine_machine::test_the_kernels_as_plain_python": "kernels as plain Python",
     "test_engine_machine::test_no_index_is_out_of_bounds": "checks of array bounds",
+    "faults/test_injection": "a fault at every call of an operation",
+    "test_chains": "the likelihood of chains, compared with that of their lattices",
+    "test_chunker::test_exact_search_learns_with_every_update": "exact search of segments",
+    "test_engine_native::test_a_second_process_needs_no_numba": "processes that load machine code",
+    "test_engine_native::test_all_processors_learn_the_same_weights": "code for other processors",
+    "test_explanation::test_the_weights_of_the_decisions_sum_to_the_score": "explanations of every task",
+    "test_input_kinds::test_weights_and_scores_that_overflow_are_no_failed_search": "overflow with every update",
+    "test_own_task_cli::test_settings_of_the_estimator": "a task of one's own with every option",
+    "test_own_task_cli::test_warmup_takes_names_tasks_and_problems": "compilation ahead of time",
+    "test_own_tasks::test_queues_updates_and_strategies": "tasks of one's own with every queue and update",
 }
 
 os.environ.setdefault("LASO_CACHE", str(ROOT / ".pytest_cache" / "laso-kernels"))
