@@ -24,11 +24,11 @@ SLOW = {
     "test_chunker::test_exact_search_learns_with_every_update": "exact search of segments",
     "test_engine_native::test_a_second_process_needs_no_numba": "processes that load machine code",
     "test_engine_native::test_all_processors_learn_the_same_weights": "code for other processors",
-    "test_explanation::test_the_weights_of_the_decisions_sum_to_the_score": "explanations of every task",
-    "test_input_kinds::test_weights_and_scores_that_overflow_are_no_failed_search": "overflow with every update",
+    "test_explanation::test_the_weights_of_the_decisions_sum_to_the_score": "every task explained",
+    "test_input_kinds::test_weights_and_scores_that_overflow_are_no_failed_search": "overflow",
     "test_own_task_cli::test_settings_of_the_estimator": "a task of one's own with every option",
     "test_own_task_cli::test_warmup_takes_names_tasks_and_problems": "compilation ahead of time",
-    "test_own_tasks::test_queues_updates_and_strategies": "tasks of one's own with every queue and update",
+    "test_own_tasks::test_queues_updates_and_strategies": "own tasks, every queue and update",
 }
 
 os.environ.setdefault("LASO_CACHE", str(ROOT / ".pytest_cache" / "laso-kernels"))
