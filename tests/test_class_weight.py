@@ -131,7 +131,7 @@ def test_balanced_is_what_scikit_learn_has(name, tmp_path, monkeypatch):
             expected[layer + str(label)] = weight
     assert model.class_weight_ == pytest.approx(expected)
     # The same of a stream, and of a file.
-    monkeypatch.setattr(streaming, "SOME", 7)
+    monkeypatch.setattr(streaming, "EXAMPLES_AT_A_TIME", 7)
     streamed = made(name, class_weight="balanced").fit_stream(lambda: SMALL, store=tmp_path / "s")
     assert streamed.class_weight_ == pytest.approx(expected)
     assert weights(streamed) == weights(model)

@@ -232,7 +232,7 @@ def test_learning_from_a_file_names_file_and_line(make_and_file, tmp_path):
 
 
 def test_learning_from_a_stream_names_file_and_line(make_and_file, tmp_path, monkeypatch):
-    monkeypatch.setattr(streaming, "SOME", 7)
+    monkeypatch.setattr(streaming, "EXAMPLES_AT_A_TIME", 7)
     make, path = make_and_file
     with pytest.raises(BadData) as caught:
         make().fit_stream(path, store=tmp_path / "store")

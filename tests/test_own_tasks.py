@@ -261,7 +261,7 @@ def test_held_out_data_checkpoints_and_resuming(case, tmp_path):
 
 
 def test_streams_and_later_data(case, tmp_path, monkeypatch):
-    monkeypatch.setattr(streaming, "SOME", 2)
+    monkeypatch.setattr(streaming, "EXAMPLES_AT_A_TIME", 2)
     make, inputs, outputs, _ = case
     memory = make().fit(inputs, outputs)
     streamed = make().fit_stream(lambda: zip(inputs, outputs, strict=True), store=tmp_path / "s")

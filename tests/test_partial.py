@@ -146,7 +146,7 @@ def test_tags_that_contradict_each_other_are_named():
 
 
 def test_unknown_tags_are_streamed_alike(tmp_path, monkeypatch):
-    monkeypatch.setattr(streaming, "SOME", 7)
+    monkeypatch.setattr(streaming, "EXAMPLES_AT_A_TIME", 7)
     model = Chunker(features="paper", epochs=2, strategy=max_violation)
     wanted = as_names(model.fit(X, some(CHUNKS)).weights_)
     pairs = list(zip(X, some(CHUNKS), strict=True))

@@ -34,7 +34,7 @@ MODELS = {
 
 @pytest.mark.parametrize(("model", "data"), MODELS.values(), ids=MODELS.keys())
 def test_a_stream_teaches_what_memory_teaches(model, data, tmp_path, monkeypatch):
-    monkeypatch.setattr(streaming, "SOME", 20)
+    monkeypatch.setattr(streaming, "EXAMPLES_AT_A_TIME", 20)
     pairs = isinstance(data[0], tuple)
     X, y = ([x for x, _ in data], [y for _, y in data]) if pairs else (data, None)
     wanted = as_names(model.fit(X, y).weights_)
@@ -48,7 +48,7 @@ def test_a_stream_teaches_what_memory_teaches(model, data, tmp_path, monkeypatch
 
 
 def test_a_file_is_streamed_and_scored_on_other_data(tmp_path, monkeypatch):
-    monkeypatch.setattr(streaming, "SOME", 7)
+    monkeypatch.setattr(streaming, "EXAMPLES_AT_A_TIME", 7)
     write_columns(tmp_path / "train.txt", SMALL)
     seen: list[Any] = []
     model = Tagger(epochs=3, patience=2)
@@ -69,7 +69,7 @@ def test_what_a_stream_cannot_do(tmp_path):
 
 
 def test_few_sentences_are_in_memory_at_a_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(streaming, "SOME", 10)
+    monkeypatch.setattr(streaming, "EXAMPLES_AT_A_TIME", 10)
     alive = set()
 
     class Counted(list):  # type: ignore[type-arg]

@@ -176,7 +176,7 @@ def test_later_data_and_labels(case):
 
 
 def test_streams_and_files(case, tmp_path, monkeypatch):
-    monkeypatch.setattr(streaming, "SOME", 17)
+    monkeypatch.setattr(streaming, "EXAMPLES_AT_A_TIME", 17)
     memory = case.new(patience=5).fit(SMALL, dev=TEST[:20])
     streamed = case.new(patience=5)
     streamed.fit_stream(lambda: iter(SMALL), store=tmp_path / "store", dev=TEST[:20])

@@ -357,7 +357,7 @@ def test_what_is_streamed_is_the_same_model(laso, folder, task):
 
 
 def test_errors_of_a_stream_name_file_and_line(laso, folder, monkeypatch):
-    monkeypatch.setattr("laso.estimators.streaming.SOME", 2)
+    monkeypatch.setattr("laso.estimators.streaming.EXAMPLES_AT_A_TIME", 2)
     assert laso("train", "-", "--store", "encoded").code == 2
     write_columns("odd.txt", [*SMALL[:3], [("a", "b", "X-y")]])
     line = sum(len(s) + 1 for s in SMALL[:3]) + 1

@@ -26,7 +26,7 @@ from laso.compression import compress as compressed
 from laso.engine import layout as at
 from laso.engine.layout import Array, WeightTable
 from laso.engine.rows import (
-    SOME,
+    ROWS_AT_A_TIME,
     dense_rows,
     from_triples,
     is_sparse,
@@ -372,7 +372,7 @@ def _round_weights(v: Array, precision: str | None) -> Tensors:
 
 def batches(rows: Array) -> list[Array]:
     """Split rows into batches, so that little memory is copied at a time."""
-    return np.array_split(rows, 1 + len(rows) // SOME)
+    return np.array_split(rows, 1 + len(rows) // ROWS_AT_A_TIME)
 
 
 def concatenate(parts: Sequence[Tensors]) -> Tensors:

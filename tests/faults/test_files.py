@@ -193,7 +193,7 @@ def test_tag_leaves_the_old_output_if_it_fails(laso, tmp_path, monkeypatch):
 
 
 def test_a_store_serves_several_runs_and_leaves_no_files(tmp_path, monkeypatch):
-    monkeypatch.setattr(streaming, "SOME", 7)
+    monkeypatch.setattr(streaming, "EXAMPLES_AT_A_TIME", 7)
     others: list[Tagger] = []
 
     def beside(progress):

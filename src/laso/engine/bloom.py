@@ -1,4 +1,4 @@
-"""Bloom filters of feature keys, with one hash: a bit that is not set tells of keys without a row.
+"""Bloom filters of feature keys, with one hash. A clear bit means: the key has no row.
 
 Most feature keys that a search looks up have no row. Their slots are scattered over a large hash
 table, while a filter of 8 bits or more for each row stays in the processor's cache.

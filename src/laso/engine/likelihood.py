@@ -16,7 +16,7 @@ from laso.engine.machine import longer
 from laso.engine.objective import Evaluator, Objective
 from laso.engine.passes import InTurn, Plan, Training, train
 from laso.engine.quasi_newton import descend, dot
-from laso.engine.rows import SOME, measure
+from laso.engine.rows import ROWS_AT_A_TIME, measure
 from laso.engine.space import Space
 from laso.training import Progress
 from laso.updates import AdaGrad, Climb, Lbfgs
@@ -101,7 +101,7 @@ class Climber:
         table = self.training.table = space.table
         rows = int(table.ints[at.ROWS])
         behind = np.flatnonzero(space.clocks[:rows] < space.clock[0])
-        for some in np.array_split(behind, 1 + len(behind) // SOME):
+        for some in np.array_split(behind, 1 + len(behind) // ROWS_AT_A_TIME):
             missed = (space.clock[0] - space.clocks[some]) * self.rule.prior(self.examples)
             size = np.sqrt(self.first + space.squares[some]) if self.adaptive else 1.0
             before = table.v[some]

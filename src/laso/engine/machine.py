@@ -20,7 +20,7 @@ from laso.engine.option_kinds import Options
 from laso.engine.problem import CompiledProblem, has_named_factors, is_factored
 from laso.engine.room import check_room
 from laso.engine.rows import (
-    SOME,
+    ROWS_AT_A_TIME,
     dense_rows,
     grown_entries,
     is_sparse,
@@ -140,8 +140,8 @@ def _scoring(table: WeightTable, ticks: int) -> WeightTable:
     """Return the weights averaged over so many examples; 0: the present weights."""
     rows = int(table.ints[at.USED if is_sparse(table) else at.ROWS])
     v = np.empty((rows, table.v.shape[1]), table.v.dtype)
-    for first in range(0, rows, SOME):  # in parts, since float64 takes twice the room
-        part = slice(first, min(first + SOME, rows))
+    for first in range(0, rows, ROWS_AT_A_TIME):  # in parts, since float64 takes twice the room
+        part = slice(first, min(first + ROWS_AT_A_TIME, rows))
         weights = table.v[part].astype(np.float64)
         with np.errstate(over="ignore", invalid="ignore"):  # learning refuses what is not finite
             if ticks:

@@ -1,4 +1,4 @@
-"""Sparse rows for decoding alone: where a key is found, its entries are, too.
+"""Packed rows, for decoding alone: slots store start and length of the row itself.
 
 Each look-up of a sparse row reads four places that are far apart: the slot of the key, the head of
 the row, its weights, and their labels. In packed rows the slot has start and length of the row in
@@ -21,7 +21,7 @@ from laso.engine.layout import Array, WeightTable
 from laso.engine.problem import CompiledProblem, has_segments
 from laso.engine.rows import all_rows, is_sparse, n_labels
 
-SOME = 1 << 14  # rows to pack at a time
+ROWS_AT_A_TIME = 1 << 14  # rows to pack at a time
 
 
 def faster(problem: type[CompiledProblem], table: WeightTable, items: int) -> WeightTable:
@@ -74,5 +74,7 @@ def _of_one_length(lengths: Array) -> Iterator[Array]:
     order = np.argsort(-lengths, kind="stable")
     changes = np.flatnonzero(np.diff(lengths[order])) + 1
     for begin, end in pairwise([0, *changes.tolist(), len(order)]):
-        for first in range(begin, end, SOME):  # what is computed of so many stays in the cache
-            yield order[first : min(first + SOME, end)]
+        for first in range(
+            begin, end, ROWS_AT_A_TIME
+        ):  # what is computed of so many stays in the cache
+            yield order[first : min(first + ROWS_AT_A_TIME, end)]

@@ -74,9 +74,8 @@ class CompiledProblem:
         Index in ``spec`` of the class costs' offset; -1 if costs are not supported.
     chain : int, default=-1
         Index in ``spec`` of a flag that makes exact search faster; -1: there is none. Where it is
-        not 0, the problem promises this: a path has a step for each item of x, whose group is 0,
-        whose block is the number of steps before it, and whose label may be any; the last label is
-        all that its signature and its other features depend on, and there is one of these at most.
+        not 0, the problem is a linear chain: step t labels item t, in group 0, with any label. Its
+        block is t. Its signature and its only other feature depend on the previous label alone.
     partial_states : bool, default=False
         Whether states may be written in part, because no method reads what was not written. By
         default ``initial`` and ``apply`` must write all of a state, and the nodes of a beam that

@@ -19,7 +19,7 @@ from laso.engine.room import check_room
 
 MANY_LABELS = 80  # rows are sparse from so many labels on
 SMALLEST = 2  # entries that a sparse row has room for
-SOME = 10_000  # rows to work on at a time
+ROWS_AT_A_TIME = 10_000  # rows to work on at a time
 MATRICES = ("v", "u", "precisions")
 ENTRIES = (*MATRICES, "entry_labels")  # arrays with something for each entry of sparse rows
 
@@ -180,7 +180,7 @@ class NewRows:
 
 def batches_of(n: int) -> Iterator[slice]:
     """Yield all of n rows, some at a time: what is computed of these stays in the cache."""
-    return (slice(first, min(first + SOME, n)) for first in range(0, n, SOME))
+    return (slice(first, min(first + ROWS_AT_A_TIME, n)) for first in range(0, n, ROWS_AT_A_TIME))
 
 
 def from_triples(
@@ -269,8 +269,8 @@ def measure(table: WeightTable) -> None:
     """Compute the squared norm of the weights, from which ALMA continues."""
     rows = int(table.ints[at.ROWS])
     square = 0.0
-    for first in range(0, rows, SOME):
-        some = slice(first, min(first + SOME, rows))
+    for first in range(0, rows, ROWS_AT_A_TIME):
+        some = slice(first, min(first + ROWS_AT_A_TIME, rows))
         found = dense_rows(table, np.arange(rows)[some]) if is_sparse(table) else table.v[some]
         weights = found.astype(np.float64)
         square += float(np.einsum("ij,ij->", weights, weights))  # vdot starts threads of BLAS

@@ -27,7 +27,7 @@ from laso.tasks.base import Task
 if TYPE_CHECKING:
     from laso.estimators.search import SearchEstimator
 
-SOME = 2000  # examples in memory at a time
+EXAMPLES_AT_A_TIME = 2000  # examples in memory at a time
 KINDS = {"items": np.int32, "outputs": np.int32, "pool": np.int64, "values": np.float32}
 
 Source: TypeAlias = str | os.PathLike[str] | Callable[[], Iterable[Any]]
@@ -41,11 +41,11 @@ def pieces(source: Source) -> Iterator[tuple[Any, Any]]:
         with open_regular(source) as file:  # which is read twice, so that it cannot be a pipe
             check_format(os.fspath(source), guessed(file.read(HEAD).decode("utf-8", "replace")))
         blocks = (block for block in read(source) if block.tokens)
-        while piece := list(islice(blocks, SOME)):
+        while piece := list(islice(blocks, EXAMPLES_AT_A_TIME)):
             yield table_of(piece), None
         return
     examples = iter(source())
-    while some := list(islice(examples, SOME)):
+    while some := list(islice(examples, EXAMPLES_AT_A_TIME)):
         pairs = all(isinstance(each, tuple) and len(each) == 2 for each in some)
         yield ([x for x, _ in some], [y for _, y in some]) if pairs else (some, None)
 

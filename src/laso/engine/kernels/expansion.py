@@ -190,7 +190,7 @@ def common_list(x, run, options, node, n):
 
 
 def begin_bounds(x, table, run, options, node, n):
-    """Find upper bounds on the sums of a node's n groups, which show of most that they are too low.
+    """Find upper bounds on the sums of a node's n groups, to prune groups.
 
     Returns the round to which all groups lead. If it has places left, groups are first scored in
     the order of their bounds, until as many steps as it has places set a floor: steps below need
@@ -311,9 +311,9 @@ def offer(x, y, run, options, node, step, scores):
 def begin_notes(run, options, node):
     """Begin to note the steps of a node of a beam, which the next one with its state repeats.
 
-    Return the place of such a node in the round, -1 if there is none. Of equal states the first has
-    the highest score. So what did not exceed the threshold from there does not from here; but good
-    nodes have scores of their own.
+    Return the place of such a node in the round, -1 if there is none. The first of equal states has
+    the highest score, so steps that were pruned for it stay pruned. Good nodes are lowered by the
+    margin, so they do not take part.
     """
     ints, reals, noted, meta = run.ints, run.reals, run.noted, run.meta
     meta[NOTES] = -1

@@ -119,7 +119,7 @@ def sum_by_blocks(x, lat, run, gradient):
 
 
 def room_for_gradient(table, run, gradient, n_sets, n_new):
-    """Return DONE if table and gradient have room for so many sets of features, else what lacks."""
+    """Return DONE if table and gradient have room, or the status that names what must grow."""
     most = run.rows.shape[0] - SLACK
     rows = table.ints[ROWS] + n_new * most
     if gradient.ints[USED_SLOTS] + n_sets * most > gradient.rows.shape[0]:
