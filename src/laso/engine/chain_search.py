@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from laso.engine import layout as at
-from laso.engine.lattice.chain_layout import ChainSearch
+from laso.engine.lattice.chain_layout import LANES, ChainRow, ChainSearch
 from laso.engine.lattice.layout import Paths
 from laso.engine.layout import Array, Dataset, Run, WeightTable
 from laso.engine.machine import sizes
@@ -27,15 +27,18 @@ def promises_chains(problem: type[CompiledProblem], dataset: Dataset) -> bool:
 def new_chain_search(run: Run, table: WeightTable, longest: int) -> ChainSearch:
     """Return working space for inputs of at most ``longest`` items."""
     labels = table.v.shape[1]
-    check_pairs(labels, table.v.itemsize + 8)
+    width = -(-labels // LANES) * LANES
+    check_pairs(width, table.v.itemsize + 24)
     return ChainSearch(
         states=np.zeros((2, run.states.shape[1]), np.int32),
         transitions=np.zeros((labels + 1, labels), table.v.dtype),
         values=np.zeros((longest + 1, labels)),
-        factors=np.zeros((labels + 1, labels)),
-        raised=np.zeros((longest + 1, labels)),
-        scales=np.zeros(longest + 1),
-        betas=np.zeros((2, labels)),
+        factors=np.zeros((2, width, width)),
+        transposed=np.zeros((width, width)),
+        raised=np.zeros((longest, width)),
+        alphas=np.zeros((longest, width)),
+        scales=np.zeros(longest),
+        rows=np.zeros((len(ChainRow), width)),
     )
 
 

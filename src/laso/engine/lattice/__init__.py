@@ -59,7 +59,9 @@ ENTRY_POINTS = (
 
 INLINED = kernels.INLINED | {
     "add_span",
+    "backward_step",
     "enter",
+    "forward_step",
     "home",
     "is_ahead",
     "may_add_row",

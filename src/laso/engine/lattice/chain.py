@@ -13,6 +13,7 @@ import math
 
 from laso.engine.kernels.weights import fill
 from laso.engine.lattice.chain_layout import (
+    BEFORE,
     BETA,
     LANES,
     MATRICES,
@@ -200,27 +201,46 @@ def multiply(matrix, vector, out):
             out[j] += (a * row_a[j] + b * row_b[j]) + (c * row_c[j] + d * row_d[j])
 
 
+def forward_step(factors, before, state, alpha):
+    """Write (before . factors) * state, scaled to the sum 1; return the scale, NaN if too small."""
+    multiply(factors, before, alpha)
+    scale = 0.0
+    for label in range(alpha.shape[0]):
+        alpha[label] *= state[label]
+        scale += alpha[label]
+    if not scale > LEAST_SCALE:
+        return math.nan
+    for label in range(alpha.shape[0]):
+        alpha[label] *= 1.0 / scale
+    return scale
+
+
+def backward_step(alpha, state, rows, scale, sign):
+    """Write sign * the probabilities of labels, and the row from which the next beta comes."""
+    beta, row, sums, factor = rows[BETA], rows[WEIGHTED_BETA], rows[PROBABILITY], sign / scale
+    for label in range(alpha.shape[0]):
+        sums[label] = sign * alpha[label] * beta[label]
+        row[label] = factor * state[label] * beta[label]
+
+
+def begin_chain(rows):
+    """Begin with the label 0 before the first step, and a beta of 1 after the last."""
+    fill(rows[BEFORE], 0.0)
+    rows[BEFORE, 0] = 1.0
+    fill(rows[BETA], 1.0)
+
+
 def chain_forward(chain, work, states, first, end):
     """Sum-product over the positions, scaled; return the log of the sum, NaN if it underflows."""
-    alphas, scales, log_sum = work.alphas, work.scales, 0.0
+    alphas, log_sum = work.alphas, 0.0
+    begin_chain(work.rows)
     for position in range(first, end):
-        t = position - first
-        factors, alpha, state = work.factors[chain.matrices[position]], alphas[t], states[t]
-        if t == 0:
-            for label in range(alpha.shape[0]):
-                alpha[label] = factors[0, label]
-        else:
-            multiply(factors, alphas[t - 1], alpha)
-        scale = 0.0
-        for label in range(alpha.shape[0]):
-            alpha[label] *= state[label]
-            scale += alpha[label]
-        if not scale > LEAST_SCALE:
+        t, factors = position - first, work.factors[chain.matrices[position]]
+        before = alphas[t - 1] if t > 0 else work.rows[BEFORE]
+        work.scales[t] = forward_step(factors, before, states[t], alphas[t])
+        if math.isnan(work.scales[t]):
             return math.nan
-        for label in range(alpha.shape[0]):
-            alpha[label] *= 1.0 / scale
-        scales[t] = scale
-        log_sum += math.log(scale)
+        log_sum += math.log(work.scales[t])
     return log_sum
 
 
@@ -232,14 +252,11 @@ def chain_backward(chain, work, states, first, end, sign):
     n_labels, spans, ends, width = chain.slots.shape[0], work.spans, chain.ends, states.shape[1]
     beta, row, sums = work.rows[BETA], work.rows[WEIGHTED_BETA], work.rows[PROBABILITY]
     labels, values, gradient = work.labels, chain.values, work.gradient
-    fill(beta, 1.0)
+    begin_chain(work.rows)
     for position in range(end - 1, first - 1, -1):
         t, matrix = position - first, chain.matrices[position]
-        alpha, state, expected = work.alphas[t], states[t], work.expected[matrix]
-        scale = sign / work.scales[t]
-        for label in range(width):
-            sums[label] = sign * alpha[label] * beta[label]
-            row[label] = scale * state[label] * beta[label]
+        expected = work.expected[matrix]
+        backward_step(work.alphas[t], states[t], work.rows, work.scales[t], sign)
         for f in range(ends[position - 1] if position > 0 else 0, ends[position]):
             take_span(gradient, labels, spans[f, 0], spans[f, 1], values[f], sums, n_labels)
         if t == 0:

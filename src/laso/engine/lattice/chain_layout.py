@@ -78,10 +78,12 @@ class ChainSearch(NamedTuple):
     states: Array  # int32 (2, state size)
     transitions: Array  # like the weights (labels + 1, labels): the last row is for the start
     values: Array  # float64 (longest + 1, labels)
-    factors: Array  # float64 (labels + 1, labels): exponentials of the transitions
-    raised: Array  # float64 (longest + 1, labels): exponentials of the sums of positions
-    scales: Array  # float64 (longest + 1,)
-    betas: Array  # float64 (2, labels)
+    factors: Array  # float64 (2, width, width): exponentials of the start's row, of the transitions
+    transposed: Array  # float64 (width, width): those of the transitions, transposed
+    raised: Array  # float64 (longest, width): exponentials of the sums of positions
+    alphas: Array  # like raised
+    scales: Array  # float64 (longest,)
+    rows: Array  # float64 (ChainRow, width)
 
 
 class ChainRow(IntEnum):
@@ -90,7 +92,8 @@ class ChainRow(IntEnum):
     BETA = 0
     WEIGHTED_BETA = 1
     PROBABILITY = 2
+    BEFORE = 3  # the label before the first step
 
 
 CHAIN_INPUTS, POSITIONS, POSITION_FEATURES, MATRICES, CONTEXT_FEATURES = ChainUsed
-BETA, WEIGHTED_BETA, PROBABILITY = ChainRow
+BETA, WEIGHTED_BETA, PROBABILITY, BEFORE = ChainRow

@@ -16,7 +16,8 @@ from laso.engine.kernels.entry import input_of
 from laso.engine.kernels.placeholders import apply, initial
 from laso.engine.kernels.promises import checked_features
 from laso.engine.kernels.weights import add_rows, fill
-from laso.engine.lattice.chain import LEAST_SCALE
+from laso.engine.lattice.chain import backward_step, begin_chain, forward_step, multiply
+from laso.engine.lattice.chain_layout import BEFORE, BETA, PROBABILITY, WEIGHTED_BETA
 from laso.engine.lattice.layout import INPUTS_USED, PATHS_USED, STEPS_USED
 from laso.engine.layout import (
     DONE,
@@ -150,9 +151,8 @@ def chain_probabilities(dataset, order, table, run, work, found):
         if run.meta[FAULT] != DONE:
             return n, run.meta[FAULT]
         raise_positions(run.bundle_sums, scale, work, steps)
-        if not chain_sum(work, steps):
+        if not share(work, found[at : at + steps], steps):
             return n, NO_CHAIN
-        share_back(work, found[at : at + steps], steps)
         at += steps
     return order.shape[0], DONE
 
@@ -163,9 +163,14 @@ def raise_transitions(work, scale):
     for before in range(transitions.shape[0]):
         for label in range(transitions.shape[1]):
             top = max(top, scale * transitions[before, label])
-    for before in range(transitions.shape[0]):
-        for label in range(transitions.shape[1]):
-            factors[before, label] = math.exp(scale * transitions[before, label] - top)
+    n_labels = transitions.shape[1]
+    for before in range(n_labels + 1):
+        for label in range(n_labels):
+            factor = math.exp(scale * transitions[before, label] - top)
+            if before == n_labels:
+                factors[0, 0, label] = factor
+            else:
+                factors[1, before, label] = work.transposed[label, before] = factor
 
 
 def raise_positions(sums, scale, work, steps):
@@ -178,49 +183,18 @@ def raise_positions(sums, scale, work, steps):
             work.raised[t, label] = math.exp(scale * sums[t, label] - top)
 
 
-def chain_sum(work, steps):
-    """Sum-product, scaled (Rabiner 1989, section V.A); False if a scale is too small."""
-    alphas, factors, raised, n_labels = work.values, work.factors, work.raised, work.raised.shape[1]
+def share(work, found, steps):
+    """Forward-backward: write the probabilities of labels; False if a scale is too small."""
+    alphas, rows, scales = work.alphas, work.rows, work.scales
+    begin_chain(rows)
     for t in range(steps):
-        alpha, total = alphas[t], 0.0
-        if t == 0:
-            for label in range(n_labels):
-                alpha[label] = factors[n_labels, label]
-        else:
-            fill(alpha, 0.0)
-            for before in range(n_labels):
-                mass, row = alphas[t - 1, before], factors[before]
-                for label in range(n_labels):
-                    alpha[label] += mass * row[label]
-        for label in range(n_labels):
-            alpha[label] *= raised[t, label]
-            total += alpha[label]
-        if not total > LEAST_SCALE:
+        before = alphas[t - 1] if t > 0 else rows[BEFORE]
+        scales[t] = forward_step(work.factors[min(t, 1)], before, work.raised[t], alphas[t])
+        if math.isnan(scales[t]):
             return False
-        for label in range(n_labels):
-            alpha[label] *= 1.0 / total
-        work.scales[t] = total
-    return True
-
-
-def share_back(work, found, steps):
-    """The backward pass after ``chain_sum``: write the probabilities of labels."""
-    alphas, factors, raised, beta, row = (
-        work.values,
-        work.factors,
-        work.raised,
-        work.betas[0],
-        work.betas[1],
-    )
-    n_labels = raised.shape[1]
-    fill(beta, 1.0)
     for t in range(steps - 1, -1, -1):
-        for label in range(n_labels):
-            found[t, label] = alphas[t, label] * beta[label]
-            row[label] = raised[t, label] * beta[label] / work.scales[t]
-        if t > 0:
-            for before in range(n_labels):
-                total = 0.0
-                for label in range(n_labels):
-                    total += factors[before, label] * row[label]
-                beta[before] = total
+        backward_step(alphas[t], work.raised[t], rows, scales[t], 1.0)
+        for label in range(found.shape[1]):
+            found[t, label] = rows[PROBABILITY, label]
+        multiply(work.transposed, rows[WEIGHTED_BETA], rows[BETA])
+    return True
