@@ -2,7 +2,7 @@
 
 search.py      SearchEstimator: fit, predict, save and all else, for any task
 learning.py    examples, epochs, checkpoints, going on later
-tagger.py chunker.py joint.py parser.py crf.py
+tagger.py chunker.py joint.py parser.py
                short parameter lists over it
 nbest.py confidence.py forced.py explain.py inspection.py averaging.py streaming.py serialization.py
                one capability a file, for every task
@@ -21,9 +21,9 @@ from laso.tasks.base import Task
 from laso.training import Model
 
 if TYPE_CHECKING:
+    from laso.crfsuite.crf import CRF
     from laso.estimators.averaging import average_models
     from laso.estimators.chunker import Chunker
-    from laso.estimators.crf import CRF
     from laso.estimators.joint import JointTagger
     from laso.estimators.learning import Checkpoint, Size
     from laso.estimators.parser import Parser

@@ -41,7 +41,7 @@ def estimator_types() -> dict[str, str]:
         "Chunker": "laso.estimators.chunker",
         "JointTagger": "laso.estimators.joint",
         "Parser": "laso.estimators.parser",
-        "CRF": "laso.estimators.crf",
+        "CRF": "laso.crfsuite.crf",
     }
 
 

@@ -15,7 +15,7 @@ from laso.engine.exact import ExactMachine
 from laso.engine.machine import all_of
 from laso.errors import BadModel, listed, quoted
 from laso.estimators import serialization
-from laso.estimators.tagger import Tagger
+from laso.estimators.tagger import Tagger as Estimator
 from laso.features.inputs import read_labels
 from laso.files import write_text
 
@@ -62,29 +62,29 @@ def _block(title: str, lines: Iterator[str]) -> Iterator[str]:
     yield ""
 
 
-class CRFTagger:
+class Tagger:
     """Labels one sequence at a time, with the calls of python-crfsuite's ``Tagger``.
 
     Parameters
     ----------
-    model : Tagger, default=None
+    model : laso.Tagger, default=None
         The model, if it is not opened from a file.
     """
 
-    def __init__(self, model: Tagger | None = None) -> None:
+    def __init__(self, model: Estimator | None = None) -> None:
         self._model = model
         self._weights = None if model is None else model.weights_
         self._data: Data | None = None
         self._marginals: list[dict[str, float]] | None = None
 
     @property
-    def model(self) -> Tagger:
+    def model(self) -> Estimator:
         """The model; without one ValueError is raised."""
         if self._model is None:
             raise ValueError("The tagger is not opened")
         return self._model
 
-    def is_of(self, model: Tagger) -> bool:
+    def is_of(self, model: Estimator) -> bool:
         """Return whether this is the tagger of a model with the weights that it has now."""
         return self._weights is model.weights_
 
@@ -98,11 +98,11 @@ class CRFTagger:
         """Open the bytes of a model file; ``with`` closes them."""
         return self._open(serialization.from_bytes(value), "the model in memory")
 
-    def _open(self, made: Any, name: str | os.PathLike[str]) -> closing[Self]:
-        if not isinstance(made, Tagger):
-            raise BadModel(f"{os.fspath(name)} cannot be opened: found a {type(made).__name__}")
+    def _open(self, model: Any, name: str | os.PathLike[str]) -> closing[Self]:
+        if not isinstance(model, Estimator):
+            raise BadModel(f"{os.fspath(name)} cannot be opened: found a {type(model).__name__}")
         self.close()
-        self._model = made
+        self._model = model
         return closing(self)
 
     def close(self) -> None:
