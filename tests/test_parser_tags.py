@@ -10,8 +10,8 @@ import pytest
 
 from laso import BadData, Parser, Tagger, load_model
 from laso.estimators.jackknife import Jackknife
-from laso.estimators.serialization import packed_model
 from laso.features.inputs import read_input
+from laso.files.estimator import packed_model
 from laso.tasks.parsing.templates import parse_templates, suffix_templates
 from laso.tasks.sequences import label_list
 from tests.commands import Laso

@@ -14,10 +14,10 @@ from laso.data.table import Data
 from laso.engine.exact import ExactMachine
 from laso.engine.machine import all_of
 from laso.errors import BadModel, listed, quoted
-from laso.estimators import serialization
 from laso.estimators.tagger import Tagger as Estimator
 from laso.features.inputs import read_labels
-from laso.files import write_text
+from laso.files import estimator as stored
+from laso.files.atomic import write_text
 
 
 @dataclass
@@ -92,11 +92,11 @@ class Tagger:
 
     def open(self, name: str | os.PathLike[str]) -> closing[Self]:
         """Open a model file; ``with`` closes it."""
-        return self._open(serialization.load(name), name)
+        return self._open(stored.load(name), name)
 
     def open_inmemory(self, value: bytes) -> closing[Self]:
         """Open the bytes of a model file; ``with`` closes them."""
-        return self._open(serialization.from_bytes(value), "the model in memory")
+        return self._open(stored.from_bytes(value), "the model in memory")
 
     def _open(self, model: Any, name: str | os.PathLike[str]) -> closing[Self]:
         if not isinstance(model, Estimator):

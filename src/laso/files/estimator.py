@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from laso import model_file, placed_weights, training_file
 from laso.data.formats import KINDS
 from laso.engine import layout as at
-from laso.engine.layout import Array
+from laso.engine.compact import keys_and_rows
+from laso.engine.exact import ExactMachine
 from laso.engine.passes import Training
+from laso.engine.rows import densified
 from laso.errors import BadModel, quoted
-from laso.estimators import learning
+from laso.estimators import ESTIMATORS, learning
 from laso.estimators.class_weights import BALANCED, is_class_weight
 from laso.estimators.confidence import TEMPERATURE
 from laso.estimators.freezing import FROZEN, HALF
+from laso.features.templates import Template
+from laso.files import weights
+from laso.files.container import Header, Tensors, as_bad_model, read_bytes, read_file
 from laso.params import Estimator, is_whole
 from laso.tasks import REGISTRY
 from laso.tasks.base import Task
+from laso.values import parse, unparse
 
 if TYPE_CHECKING:
     from laso.estimators.prediction import Predictor
@@ -33,45 +39,29 @@ ADDED = {"dropout", "shards", "mixing", "n_jobs", "tagger", "folds"}
 """Parameters that older files do not have; files have them only where they are not the default."""
 
 
-def estimator_types() -> dict[str, str]:
-    """The estimators that a file may name, and their modules: only the named one is imported."""
-    return {
-        "SearchEstimator": "laso.estimators.search",
-        "Tagger": "laso.estimators.tagger",
-        "Chunker": "laso.estimators.chunker",
-        "JointTagger": "laso.estimators.joint",
-        "Parser": "laso.estimators.parser",
-        "CRF": "laso.crfsuite.crf",
-    }
-
-
 def packed_model(
     model: Predictor, precision: str | None, training: bool, *, compress: bool = True
-) -> tuple[model_file.Header, model_file.Tensors]:
+) -> tuple[Header, Tensors]:
     """Header and tensors of a model; for the options see ``SearchEstimator.save``."""
     if not model.task_.name:
         raise ValueError(f"{type(model.task_).__name__} needs a name, which model files have")
-    if not compress and (training or precision is not None):
-        raise ValueError(
-            "compress=False stores the weights as predictions use them: expected neither "
-            f"precision nor training, found precision={precision!r}, training={training!r}"
-        )
-    tensors: dict[str, Array] = {}
+    tensors: Tensors = {}
+    table, dense = model.weights_, _has_lattice(model, model.task_)
     if training:
         if precision is not None:
             raise ValueError(
                 f"training can only resume from unrounded weights, found precision={precision!r}"
             )
-        tensors |= training_file.pack_learning(learning.resumable(model))
+        state = learning.resumable(model)
+        state = replace(state, table=densified(state.table)) if dense else state
+        tensors |= weights.pack_learning(state)
     elif precision is None and FROZEN in model.metadata_:
-        precision = model.metadata_[FROZEN]["precision"]
-    placed_weights.check_keys(model.weights_)
-    if compress:
-        tensors |= model_file.pack_weights(model.weights_, precision)
-    else:
-        tensors |= placed_weights.pack_table(model.weights_)
-    bits = int(model.weights_.ints[at.BITS])
-    keys = None if bits else model_file.keys_and_rows(model.weights_)[0]
+        precision = model.metadata_[FROZEN]["precision"] if compress else None
+    weights.check_keys(table)
+    table = densified(table) if dense else table
+    tensors |= weights.pack_weights(table, precision, compress=compress)
+    bits = int(table.ints[at.BITS])
+    keys = None if bits else keys_and_rows(table)[0]
     task_header, task_tensors = model.task_.pack(keys)
     if not compress:
         task_header, task_tensors = model.task_.pack_plain(task_header, task_tensors)
@@ -100,9 +90,14 @@ def packed_model(
     return header, tensors
 
 
+def _has_lattice(model: Predictor, task: Task) -> bool:
+    """Return whether the search is exact, which takes dense rows."""
+    return isinstance(model.engine_for(task, task.problem), ExactMachine)
+
+
 def estimator_name(model: Estimator) -> str:
     """The name of the estimator that a file is loaded as: of a subclass, the one known here."""
-    known = estimator_types()
+    known = ESTIMATORS
     for cls in type(model).__mro__:
         if known.get(cls.__name__) == cls.__module__:
             return cls.__name__
@@ -128,7 +123,7 @@ def described(value: Any) -> Any:
         return {"estimator": estimator_name(value), "parameters": described_parameters(value)}
     if isinstance(value, Mapping) and any(isinstance(v, Estimator) for v in value.values()):
         return {"estimators": [[name, described(each)] for name, each in value.items()]}
-    return model_file.parameter_to_json(value)
+    return parameter_to_json(value)
 
 
 def undescribed(stored: Any) -> Any:
@@ -137,13 +132,13 @@ def undescribed(stored: Any) -> Any:
         return _with_parameters(stored, None)
     if isinstance(stored, dict) and "estimators" in stored:
         return {str(name): undescribed(each) for name, each in stored["estimators"]}
-    return model_file.parameter_from_json(stored)
+    return parameter_from_json(stored)
 
 
 def from_bytes(data: bytes, *, limit: float | None = None) -> SearchEstimator:
     """The model of the bytes of a file; for ``limit`` see ``load``."""
-    with model_file.as_bad_model("the model in memory"):
-        return restored_model(*model_file.read_bytes(memoryview(data), limit=limit), None)
+    with as_bad_model("the model in memory"):
+        return restored_model(*read_bytes(data, limit=limit), None)
 
 
 def load(
@@ -157,8 +152,8 @@ def load(
 
     ``limit`` is the largest number of bytes that it may take in memory; ``mmap`` maps the file.
     """
-    header, tensors = model_file.read_file(path, limit=limit, mmap=mmap)
-    with model_file.as_bad_model(path):
+    header, tensors = read_file(path, limit=limit, mmap=mmap)
+    with as_bad_model(path):
         return restored_model(header, tensors, task)
 
 
@@ -172,9 +167,7 @@ def wrong_estimator(
     )
 
 
-def restored_model(
-    header: model_file.Header, tensors: model_file.Tensors, task: Task | None
-) -> SearchEstimator:
+def restored_model(header: Header, tensors: Tensors, task: Task | None) -> SearchEstimator:
     """The model that ``packed_model`` packed."""
     made = _estimator(header, task)
     made.validate()
@@ -200,10 +193,9 @@ def restored_model(
     made.classes_ = np.array(own.classes, dtype=object)
     bits = _number(header["bits"], 0)
     kind = np.dtype(made.dtype)
-    sparse = made.has_sparse_rows(own)
-    is_placed = placed_weights.SLOTS in tensors
-    unpack = placed_weights.unpack_table if is_placed else model_file.unpack_weights
-    made.weights_ = table = unpack(tensors, n_labels, kind, bits, sparse=sparse)
+    sparse = not _has_lattice(made, own)
+    table = weights.unpack_weights(tensors, n_labels, kind, bits, sparse=sparse)
+    made.weights_ = table
     history = header["history"]
     scores = [float(score) for score in history["scores"]]
     training = Training(
@@ -220,7 +212,7 @@ def restored_model(
     learning.report(made, training)
     made.training_ = None
     if header["training"]:
-        training_file.unpack_learning(training, tensors, n_labels, kind, sparse=sparse)
+        weights.unpack_learning(training, tensors, n_labels, kind)
         made.training_ = training
     return made
 
@@ -245,7 +237,7 @@ def check_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
     return metadata
 
 
-def _estimator(header: model_file.Header, task: Task | None) -> SearchEstimator:
+def _estimator(header: Header, task: Task | None) -> SearchEstimator:
     name = header["task"]
     if task is None and (name not in REGISTRY or "task" in header["parameters"]):
         raise BadModel(
@@ -259,7 +251,7 @@ def _estimator(header: model_file.Header, task: Task | None) -> SearchEstimator:
 
 def _with_parameters(header: Mapping[str, Any], task: Task | None) -> SearchEstimator:
     """Return the estimator that a header names, with its parameters."""
-    module = estimator_types().get(header["estimator"])
+    module = ESTIMATORS.get(header["estimator"])
     if module is None:
         raise BadModel(f"found a model of {quoted(header['estimator'])}")
     cls = getattr(import_module(module), header["estimator"])
@@ -287,3 +279,32 @@ def _number(value: Any, least: int) -> int:
     if type(value) is not int or value < least:
         raise BadModel(f"found {quoted(value)}, expected a number from {least} up")
     return value
+
+
+# --------------------------------------------------------------------------- parameters
+
+
+def parameter_to_json(value: Any) -> Any:
+    """Return a parameter as JSON; queues, updates and strategies as the text of ``unparse``."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, Template):
+        return str(value)
+    if isinstance(value, Sequence):
+        return [parameter_to_json(each) for each in value]
+    if isinstance(value, Mapping):
+        pairs = value.items()
+        return {"table": [[parameter_to_json(part) for part in pair] for pair in pairs]}
+    return {"value": unparse(value)}
+
+
+def parameter_from_json(stored: Any) -> Any:
+    """Return the parameter that ``parameter_to_json`` stored."""
+    if isinstance(stored, list):
+        return [parameter_from_json(each) for each in stored]
+    if not isinstance(stored, dict):
+        return stored
+    if "table" in stored:
+        pairs = stored["table"]
+        return {parameter_from_json(key): parameter_from_json(value) for key, value in pairs}
+    return parse(stored["value"])
