@@ -20,7 +20,7 @@ from laso.engine.layout import Dataset, WeightTable
 from laso.engine.machine import Machine, default_threads
 from laso.engine.passes import Training
 from laso.engine.problem import CompiledProblem
-from laso.errors import listed, quoted
+from laso.errors import BadModel, listed, quoted
 from laso.estimators import confidence, learning, nbest, parallel
 from laso.estimators.class_weights import ClassWeight
 from laso.estimators.confidence import Confidence
@@ -366,7 +366,10 @@ class Predictor(Published):
         A model of a task of your own needs that task. ``limit`` and ``mmap`` are as of
         ``load_model``.
         """
-        made = stored.load(path, task, limit=limit, mmap=mmap)
-        if not isinstance(made, cls):
-            raise stored.wrong_estimator(path, made, cls)
-        return made
+        model = stored.load(path, task, limit=limit, mmap=mmap)
+        if not isinstance(model, cls):
+            raise BadModel(
+                f"{os.fspath(path)} cannot be loaded: found a model for {model.task_.name!r} "
+                f"({type(model).__name__}), expected {cls.__name__}"
+            )
+        return model

@@ -130,35 +130,28 @@ class Contents:
 
 
 def read_file(
-    path: str | os.PathLike[str],
-    task: str | None = None,
-    *,
-    limit: float | None = None,
-    mmap: bool = False,
+    path: str | os.PathLike[str], *, limit: float | None = None, mmap: bool = False
 ) -> tuple[Header, Tensors]:
     """Check a model file and return its header and tensors.
 
-    A file for another task than ``task`` raises BadModel; None: any task. ``limit`` is the largest
-    number of bytes that the model may take in memory. With ``mmap`` the tensors are the file itself
-    in memory, of which only the head is checked against damage.
+    ``limit`` is the largest number of bytes that the model may take in memory. With ``mmap`` the
+    tensors are the file itself in memory, of which only the head is checked against damage.
     """
     with naming(path), as_bad_model(path), open_regular(path) as file:
-        return _read(Contents(file, mapped=mmap), task, limit)
+        return _read(Contents(file, mapped=mmap), limit)
 
 
 def read_bytes(data: bytes, *, limit: float | None = None) -> tuple[Header, Tensors]:
     """Check the bytes of a model file and return its header and tensors."""
-    return _read(Contents(io.BytesIO(data)), None, limit)
+    return _read(Contents(io.BytesIO(data)), limit)
 
 
-def _read(data: Contents, task: str | None, limit: float | None) -> tuple[Header, Tensors]:
+def _read(data: Contents, limit: float | None) -> tuple[Header, Tensors]:
     header, places = _read_head(data)
     version, is_compressed = header["format"], header["compressed"]
     if version != FORMAT or type(version) is not int:
         newer = " (a later version of laso has made it)" if version > FORMAT else ""
         raise BadModel(f"found format {quoted(version)}, expected {FORMAT}{newer}")
-    if task is not None and header["task"] != task:
-        raise BadModel(f"found a model for {quoted(header['task'])}, expected {task!r}")
     if set(places) != set(header["arrays"]):
         raise BadModel("its tensors are not those that its header names")
     if data.bytes is not None and is_compressed:
@@ -193,15 +186,8 @@ def _read_head(data: Contents) -> tuple[Header, dict[str, tuple[int, int]]]:
     for name, entry in entries.items():
         first, before = 8 + size + entry["data_offsets"][0], end
         end = 8 + size + entry["data_offsets"][1]
-        if (
-            first != before
-            or end < first
-            or (entry["dtype"], entry["shape"])
-            != (
-                "U8",
-                [end - first],
-            )
-        ):
+        is_bytes = entry["dtype"] == "U8" and entry["shape"] == [end - first]
+        if not is_bytes or not before == first <= end:
             raise BadModel(f"its tensor {quoted(name)} is not plain bytes after those before it")
         places[name] = (first, end)
     if end != data.size:
