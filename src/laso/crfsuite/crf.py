@@ -39,11 +39,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {"linesearch": LINE_SEARCHES, "pa_type": (
 WITH_EFFECT: dict[str, tuple[Any, ...]] = {  # the only values that do what they say
     "linesearch": ("MoreThuente",),
     "max_linesearch": (20,),
-    "calibration_eta": (),
-    "calibration_rate": (),
-    "calibration_samples": (),
-    "calibration_candidates": (),
-    "calibration_max_trials": (),
+    **dict.fromkeys((name for name in BY_FIELD if name.startswith("calibration")), ()),
     "pa_type": (0, 1),
     "error_sensitive": (False,),
 }

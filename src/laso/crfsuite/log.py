@@ -1,22 +1,14 @@
-"""The log of a training: events, which are written as numbers and as the text of CRFsuite.
+"""The log of a training: events, each with its numbers and with the text of CRFsuite.
 
-``TrainingRecord`` keeps the numbers. The functions ``..._lines`` write the text. ``TrainingLog``
-receives the events with both, and calls a method for each.
+``TrainingLog`` receives them and calls a method for each; ``TrainingRecord`` keeps the numbers.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-TITLES = {
-    "lbfgs": "L-BFGS optimization",
-    "l2sgd": "Stochastic Gradient Descent (SGD)",
-    "ap": "Averaged perceptron",
-    "pa": "Passive Aggressive",
-    "arow": "Adaptive Regularization of Weights (AROW)",
-}
 AVERAGES = ("avg_precision", "avg_recall", "avg_f1")
 ACCURACIES = {"item_accuracy": "Item accuracy", "instance_accuracy": "Instance accuracy"}
 
@@ -81,68 +73,6 @@ class TrainingRecord:
     def ended(self, event: str, end: int) -> None:
         """Note an event whose lines end before the line ``end``."""
         self.events.append((event, self.events[-1][2] if self.events else 0, end))
-
-
-# The text of each event, line by line
-
-
-def start_lines(holdout: int | None, parameters: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the held-out group, if any, and the parameters of the features."""
-    if holdout is not None:
-        yield from (f"Holdout group: {holdout + 1}", "")
-    yield from ("Feature generation", "type: CRF1d")
-    for name, value in parameters.items():
-        yield f"{name}: {value:{'f' if isinstance(value, float) else 'd'}}"
-
-
-def featgen_lines(n_features: int, seconds: float) -> Iterator[str]:
-    """Yield the number of features."""
-    yield from ("", f"Number of features: {n_features}", f"Seconds required: {seconds:.3f}", "")
-
-
-def prepared_lines(method: str, parameters: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the algorithm and its parameters."""
-    yield TITLES[method]
-    for name, value in parameters.items():
-        yield f"{name}: {value:f}" if isinstance(value, float) else f"{name}: {value}"
-    yield ""
-
-
-def iteration_lines(
-    method: str, info: Mapping[str, Any], right: Mapping[str, tuple[int, int]]
-) -> Iterator[str]:
-    """Yield the numbers of an iteration; ``right`` has those of right items and instances."""
-    kind, norm = ("Epoch", "L2-norm") if method == "l2sgd" else ("Iteration", "norm")
-    yield f"***** {kind} #{info['num']} *****"
-    yield from (f"Loss: {info['loss']:f}", f"Feature {norm}: {info['feature_norm']:f}")
-    if "active_features" in info:
-        yield f"Active features: {info['active_features']}"
-    yield f"Seconds required for this iteration: {info['time']:.3f}"
-    if right:
-        yield "Performance by label (#match, #model, #ref) (precision, recall, F1):"
-        for label, score in info["scores"].items():
-            ratios = ("*" * 6 if ratio is None else f"{ratio:.4f}" for ratio in score[3:])
-            yield f"    {label}: ({', '.join(map(str, score[:3]))}) ({', '.join(ratios)})"
-        means = ", ".join(f"{info[name]:f}" for name in AVERAGES)
-        yield f"Macro-average precision, recall, F1: ({means})"
-    for name, (part, whole) in right.items():
-        yield f"{ACCURACIES[name]}: {part} / {whole} ({part / max(1, whole):.4f})"
-    yield ""
-
-
-def optimization_lines(method: str, converged: bool, seconds: float) -> Iterator[str]:
-    """Yield why the training ended, and its time."""
-    reason = "the stopping criteria" if converged else "the maximum number of iterations"
-    yield f"{TITLES[method].split()[0]} terminated with {reason}"
-    yield from (f"Total seconds required for training: {seconds:.3f}", "")
-
-
-def end_lines(active: Mapping[str, int], seconds: float) -> Iterator[str]:
-    """Yield the size of the model."""
-    yield "Storing the model"
-    for name, number in active.items():
-        yield f"Number of active {name}: {number} ({number})"
-    yield from (f"Seconds required: {seconds:.3f}", "")
 
 
 class TrainingLog:

@@ -22,19 +22,7 @@ from laso.files.atomic import write_text
 
 @dataclass
 class ParsedDump:
-    """What is in a model.
-
-    Parameters
-    ----------
-    header : dict
-        Sizes, as text.
-    labels, attributes : dict
-        The number of each label and attribute, as text.
-    transitions : dict
-        ``{(label, next label): weight}``.
-    state_features : dict
-        ``{(attribute, label): weight}``.
-    """
+    """What is in a model: sizes, the number of each label and attribute as text, all weights."""
 
     header: dict[str, str] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
@@ -44,22 +32,20 @@ class ParsedDump:
 
     def lines(self) -> Iterator[str]:
         """Yield the lines of the text that ``Tagger.dump`` writes."""
-        yield from _block("FILEHEADER", (f"{name}: {value}" for name, value in self.header.items()))
-        for title, numbers in (("LABELS", self.labels), ("ATTRIBUTES", self.attributes)):
-            yield from _block(title, (f"{number:>5}: {name}" for name, number in numbers.items()))
-        for kind, title, weights in (
-            (1, "TRANSITIONS", self.transitions),
-            (0, "STATE_FEATURES", self.state_features),
+        for title, lines in (
+            ("FILEHEADER", (f"{name}: {value}" for name, value in self.header.items())),
+            ("LABELS", (f"{number:>5}: {name}" for name, number in self.labels.items())),
+            ("ATTRIBUTES", (f"{number:>5}: {name}" for name, number in self.attributes.items())),
+            ("TRANSITIONS", _weights(1, self.transitions)),
+            ("STATE_FEATURES", _weights(0, self.state_features)),
         ):
-            pairs = weights.items()
-            yield from _block(title, (f"({kind}) {a} --> {b}: {w:f}" for (a, b), w in pairs))
+            yield f"{title} = {{"
+            yield from (f"  {line}" for line in lines)
+            yield from ("}", "")
 
 
-def _block(title: str, lines: Iterator[str]) -> Iterator[str]:
-    yield f"{title} = {{"
-    yield from (f"  {line}" for line in lines)
-    yield "}"
-    yield ""
+def _weights(kind: int, weights: dict[tuple[str, str], float]) -> Iterator[str]:
+    return (f"({kind}) {a} --> {b}: {weight:f}" for (a, b), weight in weights.items())
 
 
 class Tagger:

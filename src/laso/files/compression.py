@@ -28,9 +28,10 @@ def compressed(array: Array) -> tuple[bytes, int]:
     if array.dtype.str not in DTYPES or array.ndim != 1:
         raise ValueError(f"cannot store an array of {array.dtype} with {array.ndim} dimensions")
     pieces = []
-    if array.dtype.kind == "f" and 2 * np.count_nonzero(array) < len(array):
-        is_kept = array != 0
-        pieces, array = [np.packbits(is_kept)], array[is_kept]
+    if array.dtype.kind == "f":
+        is_kept = array.view(f"u{array.itemsize}") != 0  # -0.0 is kept
+        if 2 * np.count_nonzero(is_kept) < len(array):
+            pieces, array = [np.packbits(is_kept)], array[is_kept]
     pieces += list(array.view(np.uint8).reshape(len(array), array.itemsize).T)
     parts, checksum = [ZLIB_HEAD], 1
     for piece in pieces:

@@ -118,13 +118,13 @@ class Contents:
         if self.bytes is not None:
             return self.bytes[first:end]
         self.file.seek(first)
-        array, found = np.empty(end - first, np.uint8), 0
+        array, crc = np.empty(end - first, np.uint8), 0
         for begin in range(0, len(array), PART):  # the checksum of what is in the cache
-            some = array.data[begin : begin + PART]
-            if self.file.readinto(some) < len(some):  # type: ignore[attr-defined]
+            piece = array.data[begin : begin + PART]
+            if self.file.readinto(piece) < len(piece):  # type: ignore[attr-defined]
                 raise BadModel("it was cut short while it was read")
-            found = zlib.crc32(some, found)
-        if checksum is not None and found != checksum:
+            crc = zlib.crc32(piece, crc)
+        if checksum is not None and crc != checksum:
             raise BadModel("it is damaged: the checksum of an array differs")
         return array
 

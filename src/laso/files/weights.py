@@ -115,9 +115,9 @@ def check_keys(table: WeightTable) -> None:
     where = np.flatnonzero(slots[:, at.SLOT_ROW])
     keys = slots[where, at.SLOT_KEY]
     moved = (where - (keys & mask)) & mask
-    # The places that a key was moved past are in use if its own is so many keys before it.
-    own = np.arange(len(where)) - moved
-    if len(where) and (moved.max() >= len(where) or (where[own] != keys & mask).any()):
+    # The places that a key was moved past are in use if its own place is so many keys before it.
+    first = np.arange(len(where)) - moved
+    if len(where) and (moved.max() >= len(where) or (where[first] != keys & mask).any()):
         raise BadModel("found a key that is not in its place")
     _check_distinct(keys)
 
@@ -252,10 +252,10 @@ def _sparse_rows(tensors: Mapping[str, Array], n_labels: int) -> tuple[Array, Ar
         raise BadModel("the rows of its weights do not add up")
     rises = np.ones(max(1, total), bool)  # is the label of the next entry larger?
     for first in range(0, total, SOME):
-        some = labels[first : first + SOME + 1]
-        if some.view(np.uint32).max() >= n_labels:  # as such numbers, those below 0 are large
+        part = labels[first : first + SOME + 1]
+        if part.view(np.uint32).max() >= n_labels:  # as such numbers, those below 0 are large
             raise BadModel(f"found weights for other labels than its {n_labels}")
-        np.greater(some[1:], some[:-1], out=rises[first : first + len(some) - 1])
+        np.greater(part[1:], part[:-1], out=rises[first : first + len(part) - 1])
     starts = ends[:-1]
     rises[starts[(starts > 0) & (starts < total)] - 1] = True
     if not rises.all():
