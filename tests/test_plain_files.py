@@ -384,15 +384,16 @@ def test_keys_that_nobody_finds_are_not_saved(tagger, tmp_path):
 
 
 def test_slots_without_a_free_one_among_many_are_refused():
-    from laso.files.weights import SOME, check_slots
+    from laso.files.weights import CHECKED_AT_A_TIME as N
+    from laso.files.weights import check_slots
 
-    slots = np.zeros((4 * SOME, 2), np.int64)
-    slots[:SOME, 1] = np.arange(1, SOME + 1)
+    slots = np.zeros((4 * N, 2), np.int64)
+    slots[:N, 1] = np.arange(1, N + 1)
     with pytest.raises(BadModel, match="collide too often"):
-        check_slots(slots, SOME)
-    slots[: SOME // 2, 1] = 0
-    slots[SOME : SOME + SOME // 2, 1] = np.arange(1, SOME // 2 + 1)
-    check_slots(slots, SOME)
+        check_slots(slots, N)
+    slots[: N // 2, 1] = 0
+    slots[N : N + N // 2, 1] = np.arange(1, N // 2 + 1)
+    check_slots(slots, N)
 
 
 def test_mutants_with_mended_checksums_are_answered(tmp_path):

@@ -46,8 +46,8 @@ def _by_fullness(filled: Array) -> Array:
 
 def _nonzero_counts(v: Array) -> Array:
     """Return the number of non-zero weights of each row."""
-    some = np.array_split(v, 1 + len(v) // ROWS_AT_A_TIME)
-    return np.concatenate([np.count_nonzero(each, axis=1) for each in some])
+    parts = np.array_split(v, 1 + len(v) // ROWS_AT_A_TIME)
+    return np.concatenate([np.count_nonzero(part, axis=1) for part in parts])
 
 
 def make_table(

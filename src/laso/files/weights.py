@@ -31,7 +31,9 @@ from laso.files.limits import check_collisions, check_finite
 
 PRECISIONS = ("float32", "float16")
 LARGEST_TABLE = 1 << 36  # bytes
-SOME = 1 << 12  # slots or entries to check at a time: what is computed of them stays in the cache
+CHECKED_AT_A_TIME = (
+    1 << 12
+)  # slots or entries to check at a time: what is computed of them stays in the cache
 NAMES = {"v": "weights", "u": "sums", "precisions": "precisions", "squares": "squares"}
 SLOTS, KEYS, LENGTHS, LABELS, LEARNING = "slots", "keys", "lengths", "labels", "learning."
 
@@ -94,12 +96,12 @@ def check_slots(slots: Array, n_rows: int) -> None:
     if capacity & (capacity - 1) or capacity <= n_rows:
         raise BadModel(f"found {capacity} places for {n_rows} keys, expected a power of two")
     n = 0
-    for first in range(0, capacity, SOME):
-        rows = slots[first : first + SOME, at.SLOT_ROW]
+    for first in range(0, capacity, CHECKED_AT_A_TIME):
+        rows = slots[first : first + CHECKED_AT_A_TIME, at.SLOT_ROW]
         if rows.view(np.uint64).max() > n_rows:  # as such numbers, those below 0 are large
             raise BadModel(f"found keys of other rows than its {n_rows}")
         used = int(np.count_nonzero(rows))
-        if used == SOME:
+        if used == CHECKED_AT_A_TIME:
             raise BadModel("its feature keys collide too often; laso.mix makes keys that do not")
         n += used
     if n != n_rows:
@@ -251,8 +253,8 @@ def _sparse_rows(tensors: Mapping[str, Array], n_labels: int) -> tuple[Array, Ar
     if total != len(labels):
         raise BadModel("the rows of its weights do not add up")
     rises = np.ones(max(1, total), bool)  # is the label of the next entry larger?
-    for first in range(0, total, SOME):
-        part = labels[first : first + SOME + 1]
+    for first in range(0, total, CHECKED_AT_A_TIME):
+        part = labels[first : first + CHECKED_AT_A_TIME + 1]
         if part.view(np.uint32).max() >= n_labels:  # as such numbers, those below 0 are large
             raise BadModel(f"found weights for other labels than its {n_labels}")
         np.greater(part[1:], part[:-1], out=rises[first : first + len(part) - 1])
