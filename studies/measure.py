@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import laso
-from laso.files import write_text
+from laso.files.atomic import write_text
 from laso.locks import own_lock
 
 Row: TypeAlias = dict[str, Any]

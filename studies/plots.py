@@ -17,7 +17,7 @@ matplotlib.use("Agg")
 from matplotlib import pyplot
 from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLocator
 
-from laso import files
+from laso.files import atomic
 from studies.labels import Point, label_points
 from studies.measure import Row
 from studies.peers.growth import MEASURES
@@ -201,7 +201,7 @@ def plain(number: float, *, short: bool = False) -> str:
 
 def save_figure(figure: Any, path: Path) -> Path:
     """Save a figure without the date, close it and return the path."""
-    files.save_figure(figure, path, metadata={"Date": None})
+    atomic.save_figure(figure, path, metadata={"Date": None})
     pyplot.close(figure)
     return path
 

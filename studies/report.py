@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
-from laso.files import write_text
+from laso.files.atomic import write_text
 from studies.measure import Row, format_settings, resource_names, table
 
 SHOWN, NOT_SHOWN, NOT_MEASURED = "shown", "not shown", "not measured"

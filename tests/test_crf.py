@@ -18,9 +18,9 @@ from sklearn.preprocessing import FunctionTransformer
 
 from laso import CRF, BadData, BadFeature, Tagger, load_model, metrics
 from laso.crfsuite import ItemSequence, Trainer
+from laso.crfsuite.parameters import ALGORITHMS, PARAMETERS
 from laso.data import find_corpus, load_bundled, read_columns
 from laso.errors import MissingData
-from laso.estimators.crf_parameters import ALGORITHMS, PARAMETERS
 
 TRAIN, TEST = load_bundled()
 TAGS = [[token[2] for token in sentence] for sentence in TRAIN[:40]]

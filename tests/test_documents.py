@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from laso import Chunker, Parser, SearchEstimator, Tagger, Task, adagrad, arow, exact, model_file
+from laso import Chunker, Parser, SearchEstimator, Tagger, Task, adagrad, arow, exact
 from laso.cli import demo
 from laso.engine.rows import MANY_LABELS
 from laso.examples.segmentation import LINES, Segmentation
+from laso.files import container
 from laso.tasks.batches import BatchTask
 from tools import figures, site_links
 
@@ -314,15 +315,15 @@ def test_the_page_on_model_files_names_what_a_file_has(tmp_path):
     tensors: set[str] = set()
     cases: list[tuple[Any, dict[str, Any]]] = [
         (own, {"training": True}),
-        (chunker, {"precision": "int8"}),
+        (chunker, {"precision": "float16"}),
         (dicts, {"training": True}),
         (plain, {}),
-        (sparse, {"compress": False}),
+        (sparse, {"compress": False, "training": True}),
         (Parser(epochs=1, tagger=Tagger(epochs=1), folds=2).fit(tagged, trees), {}),
     ]
     for model, options in cases:
         model.save(tmp_path / "model", **options)
-        header, arrays = model_file.read_file(tmp_path / "model")
+        header, arrays = container.read_file(tmp_path / "model")
         keys |= header.keys() | header["learned"].keys()
         tensors |= arrays.keys()
     assert named_keys == keys
@@ -331,7 +332,7 @@ def test_the_page_on_model_files_names_what_a_file_has(tmp_path):
 
 def test_the_page_on_model_files_has_the_present_format():
     page = text_of(ROOT / "docs/reference/model-file.md")
-    assert re.findall(r"^\| `format` \| (\d+)", page, re.MULTILINE) == [str(model_file.FORMAT)]
+    assert re.findall(r"^\| `format` \| (\d+)", page, re.MULTILINE) == [str(container.FORMAT)]
 
 
 PRIVATE = re.compile(

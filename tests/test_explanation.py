@@ -8,6 +8,7 @@ import pytest
 
 from laso import Chunker, JointTagger, Tagger, beam, exact
 from laso.data import load_bundled, write_columns
+from laso.engine.compact import keys_and_rows
 from laso.engine.machine import all_of
 from laso.engine.origins import recorded
 from laso.engine.reference import Reference, input_of
@@ -16,7 +17,6 @@ from laso.estimators.inspection import inspected
 from laso.estimators.render import as_html, as_text
 from laso.estimators.walk import Walk
 from laso.features.inputs import read_input
-from laso.model_file import keys_and_rows
 from laso.tasks.feature_names import Namer
 
 TRAIN, TEST = load_bundled()

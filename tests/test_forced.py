@@ -7,7 +7,7 @@ import pytest
 
 from laso import BadData, Chunker, SearchFailed, Tagger, beam, exact, max_violation
 from laso.data import load_bundled
-from laso.model_file import keys_and_rows
+from laso.engine.compact import keys_and_rows
 from laso.precision_recall import curve, plot
 from tests.test_confidence import LITTLE, SHORT, all_outputs, few_labels
 

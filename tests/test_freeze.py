@@ -90,9 +90,9 @@ def test_what_makes_no_sense_is_refused(tmp_path):
     small.metadata_["frozen"]["precision"] = "float8"
     with pytest.raises(ValueError, match="precision must be None or float32"):
         small.save(tmp_path / "small.laso")
-    small.metadata_["frozen"]["precision"] = "int8"
+    small.metadata_["frozen"]["precision"] = "float32"
     small.save(tmp_path / "small.laso")
-    with pytest.raises(BadModel, match=r"frozen to .*int8.*expected float16"):
+    with pytest.raises(BadModel, match=r"frozen to .*float32.*expected float16"):
         load_model(tmp_path / "small.laso")
 
 

@@ -71,9 +71,7 @@ LAYERS = [  # as in the picture, the lowest first; a folder imports only from th
     {"cli"},
 ]
 BESIDE = {
-    *("examples", "__init__", "__main__", "precision_recall", "calibration"),
-    *("model_file", "compression", "training_file", "load_limits", "saving"),
-    *("plain_file", "placed_weights", "sparse_matrix"),
+    *("examples", "files", "__init__", "__main__", "precision_recall", "calibration"),
 }
 
 

@@ -13,12 +13,12 @@ from laso import BadData, BadModel, Parser, Tagger, early, load_model, perceptro
 from laso.data import write_columns
 from laso.engine import layout as at
 from laso.engine.bloom import with_filter
+from laso.engine.compact import keys_and_rows
 from laso.engine.kernels.weights import most_entries
 from laso.engine.packed_rows import is_packed, packed
 from laso.engine.rows import dense_rows, n_labels
 from laso.engine.thresholds import PACKED_SLOTS_PER_ITEM
 from laso.estimators import search
-from laso.model_file import keys_and_rows
 from laso.tree_metrics import tree_scores
 from studies.corpus import CONLLU, read_conllu
 from studies.paper import parsing

@@ -1,12 +1,8 @@
 """Model files without compression: the same outputs, read or mapped, and no array trusted."""
 
 import copy
-import hashlib
-import json
 import os
 import pickle
-import struct
-import zlib
 from random import Random
 from typing import Any
 
@@ -15,17 +11,19 @@ import pytest
 import safetensors.numpy
 from typer.testing import CliRunner
 
-from laso import BadModel, Parser, SearchEstimator, Tagger, load_model
+from laso import BadModel, Parser, SearchEstimator, Tagger, exact, load_model, standard
 from laso.cli import app
 from laso.data import load_bundled, write_columns
 from laso.engine import rows, thresholds
+from laso.engine.compact import keys_and_rows
 from laso.examples.segmentation import Segmentation
 from laso.features import stored
 from laso.features.inputs import string_keys
 from laso.features.lexicon import known_values
-from laso.model_file import DIGEST, file_bytes, keys_and_rows, read_bytes, read_file, write_file
+from laso.files.container import DIGEST, file_bytes, read_bytes, read_file, write_file
 from tests.fuzz.mutants import model_mutant
 from tests.fuzz.targets import TARGETS, outcome
+from tests.test_model_format import by_hand
 
 TRAIN, TEST = load_bundled()
 WORDS = [[token[:2] for token in s] for s in TEST]
@@ -121,9 +119,18 @@ def test_sparse_rows_too(monkeypatch, tmp_path):
     assert rows.is_sparse(model.weights_)
     again = same_everywhere(model, X, tmp_path)
     assert rows.is_sparse(again.weights_)
+    tagger = Tagger(features=["w[0]", "label[-1]"], epochs=1).fit(TRAIN[:9])
     monkeypatch.setattr("laso.estimators.search.MANY_LABELS", 80)
-    with pytest.raises(BadModel, match="its rows are sparse or not, expected them otherwise"):
-        load_model(tmp_path / "plain")
+    assert rows.is_sparse(load_model(tmp_path / "plain").weights_)  # as the file has them
+    tagger.save(tmp_path / "plain", compress=False)
+
+    def exactly(header, tensors):
+        header["parameters"] |= {"queue": {"value": "exact()"}, "strategy": {"value": "standard"}}
+
+    with pytest.raises(BadModel, match="its rows are sparse, expected dense ones of"):
+        load_model(rewritten(tmp_path / "plain", exactly))
+    tagger.set_params(queue=exact(), strategy=standard).save(tmp_path / "plain")
+    assert not rows.is_sparse(load_model(tmp_path / "plain").weights_)
 
 
 # --------------------------------------------------------------------------- strings
@@ -185,22 +192,8 @@ def test_the_file_is_read_by_hand(tagger, tmp_path):
     """As docs/reference/model-file.md says, with nothing of laso."""
     tagger.save(tmp_path / "plain", compress=False)
     data = (tmp_path / "plain").read_bytes()
-    (size,) = struct.unpack("<Q", data[:8])
-    assert (8 + size) % 64 == 0
-    entries = json.loads(data[8 : 8 + size])
-    header = json.loads(entries.pop("__metadata__")["laso"])
-    head = data[: 8 + size].replace(header["head_digest"].encode(), b"0" * 32, 1)
-    assert hashlib.blake2b(head, digest_size=16).hexdigest() == header["head_digest"]
-    assert header["format"] == 3
-    arrays = {}
-    for name, (kind, n) in header["arrays"].items():
-        first, end = (8 + size + offset for offset in entries[name]["data_offsets"])
-        assert (first % np.dtype(kind).itemsize, zlib.crc32(data[first:end])) == (
-            0,
-            header["checksums"][name],
-        )
-        arrays[name] = np.frombuffer(data[first:end], kind)
-        assert len(arrays[name]) == n
+    header, arrays = by_hand(data)
+    assert header["compressed"] is False
     slots = arrays["slots"].reshape(-1, 2)
     found = {
         int(key): tuple(arrays["weights"].reshape(-1, header["labels"])[row - 1])
@@ -219,10 +212,20 @@ def test_the_file_is_read_by_hand(tagger, tmp_path):
     assert set(safetensors.numpy.load(data)) == set(arrays)
 
 
-def test_what_it_is_not_for_is_refused(tagger, tmp_path):
-    for options in ({"precision": "float16"}, {"training": True}):
-        with pytest.raises(ValueError, match="expected neither precision nor training"):
-            tagger.save(tmp_path / "plain", compress=False, **options)
+def test_rounded_weights_and_the_state_of_training_too(tagger, tmp_path):
+    tagger.save(tmp_path / "half", precision="float16")
+    tagger.save(tmp_path / "plain", precision="float16", compress=False)
+    tagger.save(tmp_path / "state", training=True, compress=False)
+    again: Any = load_model(tmp_path / "state", mmap=True)
+    again.partial_fit(TRAIN[100:110])
+    assert weights(again) == weights(copy.deepcopy(tagger).partial_fit(TRAIN[100:110]))
+    for mmap in (False, True):
+        assert weights(load_model(tmp_path / "plain", mmap=mmap)) == weights(
+            load_model(tmp_path / "half")
+        )
+
+
+def test_what_cannot_be_mapped_is_refused(tagger, tmp_path):
     tagger.save(tmp_path / "usual")
     with pytest.raises(BadModel, match=r"compressed, expected a file of save\(path, compress=F"):
         load_model(tmp_path / "usual", mmap=True)
@@ -269,7 +272,7 @@ def rewritten(path, change):
     """The file with header and tensors that someone has changed, checksums mended."""
     header, tensors = read_file(path)
     change(header, tensors)
-    for name in ("head_digest", "library", "arrays", "format", "checksums"):
+    for name in ("digest", "compressed", "library", "arrays", "format"):
         header.pop(name, None)
     write_file(path, header, tensors, compress=False)
     return path
@@ -345,8 +348,8 @@ def test_hostile_arrays_are_refused(tagger, tmp_path, change, match):
         (set_at("labels", 0, -1), "for other labels"),
         (set_at("labels", 0, 9), "for other labels"),
         (cut("labels"), "do not add up"),
-        (cut("weights"), "do not add up"),
-        (lambda h, t: t.pop("labels"), "expected them otherwise"),
+        (cut("weights"), "not equally many"),
+        (lambda h, t: t.pop("labels"), "labels"),
         (lambda h, t: t.update(labels=t["labels"].astype("<f4")), "found an array of float32"),
         (set_at("lengths", 0, 2**32 - 1), "too many weights"),
         (set_at("lengths", -1, 0), "do not add up"),
@@ -381,21 +384,22 @@ def test_keys_that_nobody_finds_are_not_saved(tagger, tmp_path):
 
 
 def test_slots_without_a_free_one_among_many_are_refused():
-    from laso.placed_weights import SOME, _check_slots
+    from laso.files.weights import CHECKED_AT_A_TIME as N
+    from laso.files.weights import check_slots
 
-    slots = np.zeros((4 * SOME, 2), np.int64)
-    slots[:SOME, 1] = np.arange(1, SOME + 1)
+    slots = np.zeros((4 * N, 2), np.int64)
+    slots[:N, 1] = np.arange(1, N + 1)
     with pytest.raises(BadModel, match="collide too often"):
-        _check_slots(slots, SOME)
-    slots[: SOME // 2, 1] = 0
-    slots[SOME : SOME + SOME // 2, 1] = np.arange(1, SOME // 2 + 1)
-    _check_slots(slots, SOME)
+        check_slots(slots, N)
+    slots[: N // 2, 1] = 0
+    slots[N : N + N // 2, 1] = np.arange(1, N // 2 + 1)
+    check_slots(slots, N)
 
 
 def test_mutants_with_mended_checksums_are_answered(tmp_path):
     """A few hundred of them, with what models do; ``python -m tests.fuzz`` makes more."""
     target, draw = TARGETS["model"], Random(5)
-    seeds = [data for data in target.seeds() if b"head_digest" in data[:50_000]]
+    seeds = [data for data in target.seeds() if b'\\"compressed\\":false' in data]
     assert seeds
     kinds = {"ok": 0, "error": 0}
     for _ in range(300):
@@ -406,12 +410,12 @@ def test_mutants_with_mended_checksums_are_answered(tmp_path):
 
 
 def test_the_bytes_in_memory_are_read_alike(tagger):
-    from laso.estimators.serialization import from_bytes, packed_model
+    from laso.files.estimator import from_bytes, packed_model
 
     data = file_bytes(*packed_model(tagger, None, False, compress=False), compress=False)
     assert from_bytes(data).predict(ODD) == tagger.predict(ODD)
-    header, tensors = read_bytes(memoryview(data))
-    assert header["format"] == 3
+    header, tensors = read_bytes(data)
+    assert header["compressed"] is False
     assert all(tensor.flags.writeable for tensor in tensors.values())
     assert DIGEST.search(data)
 
@@ -428,7 +432,7 @@ def test_the_commands(tmp_path):
     assert train.exit_code == 0, train.output
     made = run(app, ["freeze", model, text, "--output", plain, "--no-compress"])
     assert made.exit_code == 0, made.output
-    assert b"head_digest" in (tmp_path / "plain").read_bytes()[:100_000]
+    assert load_model(plain, mmap=True).predict(WORDS[:3]) == load_model(plain).predict(WORDS[:3])
     outputs = [run(app, ["tag", each, text]).output for each in (model, plain)]
     assert outputs[0] == outputs[1]
     inspected = run(app, ["inspect", plain])

@@ -27,7 +27,7 @@ from laso import (
     perceptron,
 )
 from laso.examples import tagging
-from laso.model_file import read_file, write_file
+from laso.files.container import read_file, write_file
 from tests.spaces import Tagging
 
 DATA = [("xyx", tuple("ABA")), ("yx", tuple("BA")), ("zz", tuple("AB")), ("xz", tuple("AB"))]
@@ -152,7 +152,7 @@ def changed(path, change):
     """The file of a small model, written anew with another header or other tensors."""
     of(Linear({"a": 1.0, ("b", 2): -0.5}), beam(2)).save(path)
     header, tensors = read_file(path)
-    for name in ("digest", "format", "library", "arrays"):
+    for name in ("digest", "format", "compressed", "library", "arrays"):
         header.pop(name)
     change(header, tensors)
     write_file(path, header, tensors)

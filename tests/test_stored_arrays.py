@@ -1,6 +1,7 @@
 """Arrays and matrices of a model file come back."""
 
 import zlib
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,16 +9,11 @@ import pytest
 from laso import (
     BadModel,
 )
-from laso.compression import compress, decompress
 from laso.engine import layout as at
+from laso.engine.compact import compact_table, make_table
 from laso.engine.machine import as_names, new_table
-from laso.model_file import (
-    compact_table,
-    make_table,
-    pack_weights,
-    unpack_weights,
-)
-from laso.sparse_matrix import to_dense, to_sparse
+from laso.files.compression import compressed, decompressed
+from laso.files.weights import pack_weights, unpack_weights
 
 
 @pytest.mark.parametrize(
@@ -34,19 +30,23 @@ from laso.sparse_matrix import to_dense, to_sparse
 )
 def test_compressed_arrays_are_of_the_size_they_say(stored, dtype, size):
     with pytest.raises((BadModel, zlib.error)):
-        decompress(stored, dtype, size)
+        decompressed(stored, dtype, size, size)
 
 
 @pytest.mark.parametrize("dtype", ["|u1", "<f4", "<u8"])
 @pytest.mark.parametrize("n", [0, 1, 7, 70_000])
 def test_compressed_arrays_are_zlib_whether_they_shrink_or_not(dtype, n):
     random = np.random.default_rng(n)
-    flat, noise = np.arange(n) % 7, random.integers(0, 256, n * np.dtype(dtype).itemsize, np.uint8)
+    flat, noise = (
+        1 + np.arange(n) % 7,
+        random.integers(0, 256, n * np.dtype(dtype).itemsize, np.uint8),
+    )
     for array in (flat.astype(dtype), noise.view(dtype)):
-        stored = compress(array).tobytes()
+        stored, kept = compressed(array)
+        assert kept == n
         planes = array.view(np.uint8).reshape(n, array.itemsize).T
         assert zlib.decompress(stored) == planes.tobytes()
-        found = decompress(stored, dtype, n)
+        found = decompressed(stored, dtype, n, n)
         assert found.dtype == array.dtype
         assert found.tobytes() == array.tobytes()
         assert len(stored) <= array.nbytes + 16 * array.itemsize + array.nbytes // 10_000 + 16
@@ -59,17 +59,34 @@ def test_compressed_arrays_are_zlib_whether_they_shrink_or_not(dtype, n):
 @pytest.mark.parametrize("n", [0, 1, 5])
 def test_arrays_come_back(kind, n):
     array = np.arange(n).astype(kind)
-    again = decompress(compress(array).tobytes(), kind, n)
+    stored, kept = compressed(array)
+    again = decompressed(stored, kind, n, kept)
     assert again.dtype == array.dtype
     assert again.tolist() == array.tolist()
 
 
-@pytest.mark.parametrize("columns", [1, 3, 255, 256, 257, 70000])
-def test_matrices_of_few_non_zeros_come_back(columns):
-    matrix = np.zeros((3, columns), np.float32)
-    matrix[0, -1], matrix[2] = 2.0, 1.0
-    stored = to_sparse(matrix)
-    assert (to_dense(stored, 3, columns) == matrix).all()
+@pytest.mark.parametrize("n", [3, 8, 9, 70_000])
+@pytest.mark.parametrize("kind", ["<f2", "<f4", "<f8"])
+def test_arrays_of_few_non_zeros_come_back_and_take_little(n, kind):
+    array = np.zeros(n, kind)
+    array[[0, -1]] = 2.0, -0.0
+    stored, kept = compressed(array)
+    assert kept == (2 if n > 4 else n)
+    assert len(stored) < 120 + n // 500
+    assert decompressed(stored, kind, n, kept).tobytes() == array.tobytes()
+
+
+def test_places_and_numbers_are_equally_many():
+    stored, kept = compressed(np.array([0, 0, 1, 0, 0], "<f4"))
+    raw = zlib.decompress(stored)
+    assert (kept, raw[0]) == (1, 0b00100000)
+    for places in (0, 0b00110000, 0b00000001):  # the last one is beyond the end
+        with pytest.raises(BadModel, match="places of other numbers"):
+            decompressed(zlib.compress(bytes([places]) + raw[1:]), "<f4", 5, 1)
+    numbers: list[Any] = [-1, 6, True, 1.0]
+    for number in numbers:
+        with pytest.raises(BadModel, match="found an array of 5 times"):
+            decompressed(stored, "<f4", 5, number)
 
 
 def test_packing_keeps_every_weight_and_drops_empty_rows():

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from laso import Tagger, load_model, model_file
+from laso import Tagger, load_model
 from laso.cli import main
 from laso.cli.progress import COMPILING, Display, display
 from laso.data import load_bundled, write_columns
+from laso.engine import compact
 from laso.engine.native import dispatch
 from laso.estimators import Checkpoint, learning
 from laso.tasks.tagging import Tagging
@@ -187,7 +188,7 @@ def test_ctrl_c_after_learning_does_not_cost_the_model(laso, folder, monkeypatch
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is sent in another way there")
 @pytest.mark.parametrize("first", [True, False])
 def test_a_further_ctrl_c_waits_until_the_model_is_saved(laso, folder, monkeypatch, first):
-    pack, stop = model_file.compact_table, StopAfter(3)
+    pack, stop = compact.compact_table, StopAfter(3)
     if first:
         monkeypatch.setattr(Display, "__call__", lambda self, report: stop(report))
 

@@ -83,7 +83,7 @@ class Reliability:
         matplotlib.use("Agg")
         from matplotlib import pyplot
 
-        from laso.files import save_figure
+        from laso.files.atomic import save_figure
 
         figure, axes = pyplot.subplots(figsize=(4, 4))
         axes.plot([0, 1], [0, 1], color="grey", linewidth=1)

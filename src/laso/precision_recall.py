@@ -88,7 +88,7 @@ def plot(points: Sequence[Point], path: str | os.PathLike[str]) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    from laso.files import save_figure
+    from laso.files.atomic import save_figure
 
     figure, axes = pyplot.subplots(figsize=(5, 4))
     axes.plot([p.recall for p in points], [p.precision for p in points], marker="o")

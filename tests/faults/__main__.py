@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from laso.files import write_text
+from laso.files.atomic import write_text
 from tests.faults import forks, kills, soak
 from tests.faults.operations import OPERATIONS, survive
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from laso import LasoError, Tagger, load_model
 from laso.data import load_bundled
-from laso.files import PATTERN
+from laso.files.atomic import PATTERN
 
 EPOCHS = 40
 SENTENCES = 120

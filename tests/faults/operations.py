@@ -23,10 +23,10 @@ from laso.engine.layout import Dataset
 from laso.engine.machine import as_names
 from laso.engine.native import cache as code_cache
 from laso.engine.native import trust
-from laso.estimators.serialization import packed_model
 from laso.examples import tagging
-from laso.files import PATTERN, temporary_folder
-from laso.model_file import file_bytes
+from laso.files.atomic import PATTERN, temporary_folder
+from laso.files.container import file_bytes
+from laso.files.estimator import packed_model
 from tests.faults.injection import KINDS, failing
 
 TRAIN, TEST = load_bundled()

@@ -18,7 +18,6 @@ from laso.data.reading import read, read_table
 from laso.engine.native.dispatch import Kernels
 from laso.features import parse_templates
 from laso.features.other_tools import read_crfpp, read_wapiti
-from laso.plain_file import HEAD_DIGEST
 from laso.tasks.parsing import templates as parsing_templates
 from laso.tasks.parsing.task import ParsingTask
 from laso.updates import Lbfgs
@@ -84,7 +83,8 @@ def use_model(data: bytes, folder: Path) -> None:
     singles = [model.predict_single(x) for x in X]
     if _plain(outputs) != singles:
         raise Lost("one input alone is labelled otherwise than among others")
-    if HEAD_DIGEST.encode() in data and _plain(load_model(path, mmap=True).predict(X)) != singles:
+    is_plain = b'\\"compressed\\":false' in data
+    if is_plain and _plain(load_model(path, mmap=True).predict(X)) != singles:
         raise Lost("the mapped file labels otherwise than the one that was read")
     model.predict_nbest(X, 2)
     model.predict_confidence(X)

@@ -70,7 +70,7 @@ def run(
     from rich.console import Console
 
     from laso.cli.picture import page
-    from laso.files import write_text
+    from laso.files.atomic import write_text
 
     if not picture.parent.is_dir():
         raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(picture.parent))

@@ -221,7 +221,7 @@ def refitted(job: Job, model: SearchEstimator, shown: Display) -> SearchEstimato
 def unfinished(path: Path, model: SearchEstimator, job: Job) -> Any:
     """Return the model of a checkpoint of the same settings and data; None if there is none."""
     from laso.estimators import load_model
-    from laso.estimators.serialization import described_parameters
+    from laso.files.estimator import described_parameters
 
     if not path.exists():
         return None

@@ -21,7 +21,7 @@ from laso.data.formats import CONLLU, TREE, ColumnRoles, Format, default_roles, 
 from laso.data.reading import read as read_sentences
 from laso.errors import BadData, listed
 from laso.evaluation import Evaluation, is_known
-from laso.opening import open_input
+from laso.files.opening import open_input
 
 if TYPE_CHECKING:
     from laso.estimators import SearchEstimator

@@ -15,7 +15,7 @@ import typer
 
 from laso.data.formats import KINDS, SEPARATORS, ColumnRoles, Format
 from laso.errors import BadData, LasoError, quoted
-from laso.opening import open_regular
+from laso.files.opening import open_regular
 
 if TYPE_CHECKING:
     from laso.estimators import SearchEstimator

@@ -235,7 +235,7 @@ def _target(path: Path | None) -> Iterator[BinaryIO]:
     if path is None:
         yield sys.stdout.buffer
         return
-    from laso.files import replacing
+    from laso.files.atomic import replacing
 
     with replacing(path) as file:
         yield file

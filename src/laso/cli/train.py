@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from laso.cli import options
-from laso.files import check_writable
+from laso.files.atomic import check_writable
 
 
 def run(

@@ -1,7 +1,9 @@
-"""python-crfsuite's calls on laso's engine: change the import, keep the program.
+"""sklearn-crfsuite and python-crfsuite on laso's engine: change the import, keep the program.
 
-    from laso import crfsuite as pycrfsuite  # was: import pycrfsuite
+    from laso import CRF                      # was: from sklearn_crfsuite import CRF
+    from laso import crfsuite as pycrfsuite   # was: import pycrfsuite
 
+    CRF           the estimator
     Trainer       collects sequences, and trains a model that it writes to a file
     Tagger        opens such a file, and labels sequences
     ItemSequence  the features of a sequence, prepared once
@@ -9,10 +11,10 @@
 Model files are those of laso: ``laso.load_model`` reads them, CRFsuite does not.
 """
 
-from laso.crfsuite.items import ItemSequence
-from laso.crfsuite.trainer import CRFSuiteError, Trainer
-from laso.estimators.crf_tagger import CRFTagger as Tagger
+from laso.crfsuite.crf import CRF
+from laso.crfsuite.tagger import Tagger
+from laso.crfsuite.trainer import CRFSuiteError, ItemSequence, Trainer
 
 CRFSUITE_VERSION = "0.12.2"  # the version whose parameters and defaults are followed
 
-__all__ = ["CRFSUITE_VERSION", "CRFSuiteError", "ItemSequence", "Tagger", "Trainer"]
+__all__ = ["CRF", "CRFSUITE_VERSION", "CRFSuiteError", "ItemSequence", "Tagger", "Trainer"]

@@ -1,21 +1,56 @@
-"""The trainer of python-crfsuite: sequences and parameters, and a model file in the end."""
+"""The trainer of python-crfsuite, and the sequences that it learns from."""
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self
 
-from laso.crfsuite.items import ItemSequence
-from laso.errors import quoted
-from laso.estimators.crf import CRF
-from laso.estimators.crf_log import TrainingLog
-from laso.estimators.crf_parameters import Parameter, algorithm_named, parameters_of
+from laso.crfsuite.crf import CRF
+from laso.crfsuite.log import TrainingLog
+from laso.crfsuite.parameters import Parameter, algorithm_named, parameters_of
+from laso.errors import BadData, quoted
+from laso.features.inputs import token_features
 
 
 class CRFSuiteError(Exception):
     """An error of the training; laso raises more specific ones."""
+
+
+class ItemSequence:
+    """The features of a sequence as dicts of numbers.
+
+    Parameters
+    ----------
+    pyseq : iterable of tokens
+        A token is a dict, or any other iterable of feature names. A value may be a number, a truth
+        value, a string, or a dict or a list of these.
+
+    Examples
+    --------
+    >>> ItemSequence([["foo"], {"bar": {"baz": 1}, "spam": "egg"}]).items()
+    [{'foo': 1.0}, {'bar:baz': 1.0, 'spam:egg': 1.0}]
+    """
+
+    def __init__(self, pyseq: Iterable[Any]) -> None:
+        if isinstance(pyseq, (str, bytes)) or not hasattr(pyseq, "__iter__"):
+            raise BadData(f"found {quoted(pyseq)}, expected a list of tokens")
+        is_ready = isinstance(pyseq, ItemSequence)
+        self._items = list(pyseq) if is_ready else [token_features(token) for token in pyseq]
+
+    def items(self) -> list[dict[str, float]]:
+        """Return the features of each token with their values."""
+        return [dict(item) for item in self._items]
+
+    def __iter__(self) -> Iterator[dict[str, float]]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __repr__(self) -> str:
+        return f"<ItemSequence of size {len(self)}>"
 
 
 class Trainer(TrainingLog):
@@ -44,9 +79,9 @@ class Trainer(TrainingLog):
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Make a trainer with all defaults, which subclasses rely on without our ``__init__``."""
-        made = super().__new__(cls)
-        made._algorithm, made._given, made._groups = "lbfgs", {}, {}
-        return made
+        trainer = super().__new__(cls)
+        trainer._algorithm, trainer._given, trainer._groups = "lbfgs", {}, {}
+        return trainer
 
     def __init__(
         self,
@@ -72,12 +107,10 @@ class Trainer(TrainingLog):
         return list(parameters_of(self._algorithm))
 
     def _parameter(self, name: str) -> Parameter:
-        known = parameters_of(self._algorithm)
+        known, algorithm = parameters_of(self._algorithm), self._algorithm
         if name not in known:
-            expected = ", ".join(known)
-            raise ValueError(
-                f"{self._algorithm} has no parameter {quoted(name)}; it has " + expected
-            )
+            has = ", ".join(known)
+            raise ValueError(f"{algorithm} has no parameter {quoted(name)}; it has {has}")
         return known[name]
 
     def set(self, name: str, value: Any) -> None:

@@ -13,7 +13,7 @@ from typing import Any, TextIO, TypeAlias
 
 from laso.data.lines import BOM, Resumed, Source, name_of, numbered_lines
 from laso.errors import BadData, quoted
-from laso.files import write_text
+from laso.files.atomic import write_text
 
 Token: TypeAlias = tuple[str, ...]
 Sentence: TypeAlias = list[Token]

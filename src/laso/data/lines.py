@@ -11,7 +11,7 @@ from itertools import chain
 from typing import IO, TypeAlias
 
 from laso.errors import BadData
-from laso.opening import open_input
+from laso.files.opening import open_input
 
 BOM = "\ufeff"
 

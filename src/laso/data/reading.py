@@ -14,7 +14,7 @@ from laso.data.formats import CONLLU, KINDS, LABELS, WORDS, Format, guessed
 from laso.data.lines import Resumed, Source, name_of, numbered_lines
 from laso.data.tokenizer import sentences
 from laso.errors import BadData, listed, quoted
-from laso.opening import open_input
+from laso.files.opening import open_input
 
 if TYPE_CHECKING:
     from laso.data.table import Columns

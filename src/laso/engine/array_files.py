@@ -12,7 +12,7 @@ import numpy as np
 
 from laso.engine.layout import Array, Dataset
 from laso.errors import WorkerLost
-from laso.files import naming
+from laso.files.atomic import naming
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from laso.engine.machine import parts as parts_of
 from laso.engine.objective import Evaluate, PartLikelihood, Slope, VariableWeights
 from laso.engine.rows import new_rows
 from laso.engine.workers import Workers, shared_folder, telling
-from laso.files import naming
+from laso.files.atomic import naming
 from laso.locks import own_lock
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from laso.engine.machine import longer
 from laso.engine.rows import from_triples, spread
 from laso.engine.shards import Start, entries
 from laso.engine.slots import insert, placed
-from laso.files import naming
+from laso.files.atomic import naming
 from laso.locks import own_lock
 
 ARRAYS = (

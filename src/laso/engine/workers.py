@@ -38,7 +38,7 @@ from laso.engine.shards import (
 )
 from laso.engine.weight_files import WeightFiles, WeightLog
 from laso.errors import LasoError, WorkerLost
-from laso.files import temporary_folder
+from laso.files.atomic import temporary_folder
 
 log = logging.getLogger("laso.workers")
 

@@ -2,9 +2,9 @@
 
 search.py      SearchEstimator: fit, predict, save and all else, for any task
 learning.py    examples, epochs, checkpoints, going on later
-tagger.py chunker.py joint.py parser.py crf.py
+tagger.py chunker.py joint.py parser.py
                short parameter lists over it
-nbest.py confidence.py forced.py explain.py inspection.py averaging.py streaming.py serialization.py
+nbest.py confidence.py forced.py explain.py inspection.py averaging.py streaming.py
                one capability a file, for every task
 
 ``__init__`` only stores, ``fit`` validates and returns the estimator, and what was learned ends
@@ -15,15 +15,14 @@ import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, overload
 
-from laso.estimators import serialization
 from laso.problem import Problem
 from laso.tasks.base import Task
 from laso.training import Model
 
 if TYPE_CHECKING:
+    from laso.crfsuite.crf import CRF
     from laso.estimators.averaging import average_models
     from laso.estimators.chunker import Chunker
-    from laso.estimators.crf import CRF
     from laso.estimators.joint import JointTagger
     from laso.estimators.learning import Checkpoint, Size
     from laso.estimators.parser import Parser
@@ -43,8 +42,16 @@ __all__ = [
     "load_model",
 ]
 
+ESTIMATORS = {  # those that a file may name, and their modules: only the named one is imported
+    "SearchEstimator": "laso.estimators.search",
+    "Tagger": "laso.estimators.tagger",
+    "Chunker": "laso.estimators.chunker",
+    "JointTagger": "laso.estimators.joint",
+    "Parser": "laso.estimators.parser",
+    "CRF": "laso.crfsuite.crf",
+}
 _LATER = {
-    **serialization.estimator_types(),
+    **ESTIMATORS,
     "Checkpoint": "laso.estimators.learning",
     "Size": "laso.estimators.learning",
     "average_models": "laso.estimators.averaging",
@@ -98,4 +105,6 @@ def load_model(
     """
     if problem is not None:
         return Model.load(path, problem=problem, limit=limit)
-    return serialization.load(path, task, limit=limit, mmap=mmap)
+    from laso.files.estimator import load
+
+    return load(path, task, limit=limit, mmap=mmap)

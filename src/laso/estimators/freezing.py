@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from laso.engine.compact import compact_table
 from laso.engine.layout import Array, WeightTable
 from laso.engine.rows import all_weights
 from laso.estimators.tables import changed_weights
-from laso.model_file import compact_table
 
 if TYPE_CHECKING:
     from laso.estimators.prediction import Predictor

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from laso.engine import layout as at
+from laso.engine.compact import keys_and_rows
 from laso.engine.machine import all_of
 from laso.engine.reference import input_of
 from laso.engine.rows import dense_rows
 from laso.estimators.learning import size_of
-from laso.estimators.serialization import described_parameters
 from laso.estimators.walk import Walk
-from laso.model_file import keys_and_rows
+from laso.files.estimator import described_parameters
 
 if TYPE_CHECKING:
     from laso.estimators.prediction import Predictor

@@ -19,8 +19,8 @@ from laso.data.table import Column, Columns, Data, columns_of
 from laso.engine.layout import Array
 from laso.errors import BadData, BadModel, listed
 from laso.features.encoder import require_columns
-from laso.load_limits import inner_limit
-from laso.model_file import file_bytes
+from laso.files.container import file_bytes
+from laso.files.limits import inner_limit
 from laso.tasks.sequences import label_list
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class Jackknife:
 
     def pack(self, *, compress: bool = True) -> dict[str, Array]:
         """Return the fitted taggers as model files."""
-        from laso.estimators.serialization import packed_model
+        from laso.files.estimator import packed_model
 
         packed = (packed_model(each, None, False, compress=compress) for each in self.fitted)
         files = (file_bytes(*each, compress=compress) for each in packed)
@@ -120,7 +120,7 @@ class Jackknife:
 
     def unpack(self, tensors: Mapping[str, Array]) -> None:
         """Take over the taggers that ``pack`` returned."""
-        from laso.estimators.serialization import from_bytes
+        from laso.files.estimator import from_bytes
 
         names = [name for name in tensors if name.startswith(TENSOR)]
         expected = [f"{TENSOR}{i}" for i in range(len(self.taggers))]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from laso.engine import layout as at
+from laso.engine.compact import compact_table
 from laso.engine.costs import with_costs
 from laso.engine.dropout import WithDropout
 from laso.engine.exact import ExactMachine
@@ -33,7 +34,6 @@ from laso.errors import BadFeature, SearchFailed, Unreachable, WorkerLost
 from laso.estimators.class_weights import BALANCED, class_weights
 from laso.estimators.tables import check_overflow, moved, wider
 from laso.features.encoder import take_inputs
-from laso.model_file import compact_table
 from laso.tasks.base import Task
 from laso.training import Progress
 from laso.updates import Lbfgs

@@ -20,15 +20,16 @@ from laso.engine.layout import Dataset, WeightTable
 from laso.engine.machine import Machine, default_threads
 from laso.engine.passes import Training
 from laso.engine.problem import CompiledProblem
-from laso.errors import listed, quoted
-from laso.estimators import confidence, learning, nbest, parallel, serialization
+from laso.errors import BadModel, listed, quoted
+from laso.estimators import confidence, learning, nbest, parallel
 from laso.estimators.class_weights import ClassWeight
 from laso.estimators.confidence import Confidence
 from laso.estimators.decoding import decoders_of
 from laso.estimators.publishing import Published, consistent
 from laso.estimators.tables import check_overflow, with_bias
-from laso.files import naming
-from laso.model_file import file_bytes, write_file
+from laso.files import estimator as stored
+from laso.files.atomic import naming
+from laso.files.container import file_bytes, write_file
 from laso.queues import MakeQueue, beam
 from laso.tasks.base import Task
 from laso.training import Rule, Strategy
@@ -336,20 +337,20 @@ class Predictor(Published):
     ) -> int:
         """Write the model to one file, all of it or nothing; return its size in bytes.
 
-        ``precision`` may be "float32", "float16" or "int8" for a smaller file. ``training`` keeps
+        ``precision`` may be "float32" or "float16" for a smaller file. ``training`` keeps
         what ``resume`` and ``partial_fit`` go on from. ``compress=False`` makes a file several
         times as large, which loads in a fraction of the time.
         """
         self.require("weights_")
         with naming(path):
-            packed = serialization.packed_model(self, precision, training, compress=compress)
+            packed = stored.packed_model(self, precision, training, compress=compress)
             return write_file(path, *packed, compress=compress)
 
     @consistent
     def file_size(self) -> int:
         """Return the size of the model's file in bytes."""
         self.require("weights_")
-        return len(file_bytes(*serialization.packed_model(self, None, training=False)))
+        return len(file_bytes(*stored.packed_model(self, None, training=False)))
 
     @classmethod
     def load(
@@ -365,7 +366,10 @@ class Predictor(Published):
         A model of a task of your own needs that task. ``limit`` and ``mmap`` are as of
         ``load_model``.
         """
-        made = serialization.load(path, task, limit=limit, mmap=mmap)
-        if not isinstance(made, cls):
-            raise serialization.wrong_estimator(path, made, cls)
-        return made
+        model = stored.load(path, task, limit=limit, mmap=mmap)
+        if not isinstance(model, cls):
+            raise BadModel(
+                f"{os.fspath(path)} cannot be loaded: found a model for {model.task_.name!r} "
+                f"({type(model).__name__}), expected {cls.__name__}"
+            )
+        return model

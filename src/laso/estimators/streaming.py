@@ -20,8 +20,8 @@ from laso.data.table import locating, table_of
 from laso.engine.layout import Array, Dataset
 from laso.errors import BadData, InputError
 from laso.estimators import learning
-from laso.files import discard, naming, new_file, remove_leftovers
-from laso.opening import open_regular
+from laso.files.atomic import discard, naming, new_file, remove_leftovers
+from laso.files.opening import open_regular
 from laso.tasks.base import Task
 
 if TYPE_CHECKING:

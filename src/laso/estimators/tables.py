@@ -10,6 +10,7 @@ import numpy as np
 
 from laso.data.table import Features, position
 from laso.engine import layout as at
+from laso.engine.compact import keys_and_rows, make_sparse_table, make_table
 from laso.engine.layout import Array, Dataset, WeightTable
 from laso.engine.rows import (
     batches_of,
@@ -20,7 +21,6 @@ from laso.engine.rows import (
     sparse_rows,
 )
 from laso.errors import BadFeature
-from laso.model_file import keys_and_rows, make_sparse_table, make_table
 
 MANY = 1000  # products of weights and values that a score may be the sum of
 

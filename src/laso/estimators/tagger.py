@@ -8,13 +8,13 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from laso.engine.compact import keys_and_rows
 from laso.engine.options import is_exact
 from laso.engine.rows import dense_rows
 from laso.estimators.class_weights import for_rare_chunks
 from laso.estimators.publishing import consistent
 from laso.estimators.search import CommonParameters, SearchEstimator
 from laso.features.templates import LABEL, Template
-from laso.model_file import keys_and_rows
 from laso.tasks.base import Task
 from laso.tasks.tagging.task import FollowTable, TaggingTask
 

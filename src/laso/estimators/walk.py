@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from laso.engine import layout as at
+from laso.engine.compact import keys_and_rows
 from laso.engine.layout import Array, Dataset, Input
 from laso.engine.options import is_exact
 from laso.engine.origins import numbers_of, recorded
 from laso.engine.problem import CompiledProblem
 from laso.engine.reference import Operator, Reference, State, exact_queue
 from laso.engine.rows import dense_rows, n_labels
-from laso.model_file import keys_and_rows
 from laso.queues import MakeQueue
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from laso.errors import BadData, quoted
-from laso.opening import open_regular
+from laso.files.opening import open_regular
 
 CLUSTER_BITS = (4, 6, 10, 20)
 RESOURCES: dict[str, tuple[str, ...]] = {

@@ -38,7 +38,7 @@ from typing import NoReturn
 from laso.errors import BadTemplate, quoted
 from laso.features.base import EXPECTED, WITH_ARGUMENT, WITH_PATTERN, is_base
 from laso.features.patterns import compiled_search
-from laso.opening import open_input
+from laso.files.opening import open_input
 
 LABEL = "label"
 BIAS = "bias"

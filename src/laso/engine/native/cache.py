@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from laso.engine.native import trust
-from laso.files import naming, new_file, remove_leftovers
+from laso.files.atomic import naming, new_file, remove_leftovers
 
 log = logging.getLogger("laso.engine")
 

@@ -1,6 +1,4 @@
-"""sklearn-crfsuite's ``CRF`` on the compiled engine: change the import, keep the program.
-
-    from laso import CRF  # was: from sklearn_crfsuite import CRF
+"""sklearn-crfsuite's ``CRF`` on the compiled engine.
 
 Tokens are dicts or lists of features. There are weights for a feature with a label, and for two
 labels that follow each other; learning and labelling are exact.
@@ -17,17 +15,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from laso.arow import arow
+from laso.crfsuite.log import LinePerIteration, TrainingLog, TrainingRecord
+from laso.crfsuite.parameters import LINE_SEARCHES, PARAMETERS, algorithm_named, parameters_of
+from laso.crfsuite.tagger import Tagger as CRFsuiteTagger
+from laso.crfsuite.training import Events, Stopping, in_turn
 from laso.data.table import Features
 from laso.engine.layout import Array
-from laso.estimators.crf_log import LinePerIteration, TrainingLog, TrainLogParser
-from laso.estimators.crf_parameters import (
-    LINE_SEARCHES,
-    PARAMETERS,
-    algorithm_named,
-    parameters_of,
-)
-from laso.estimators.crf_tagger import CRFTagger
-from laso.estimators.crf_training import LogWriter, Stopping, in_turn
 from laso.estimators.publishing import TRANSIENT
 from laso.estimators.tagger import Tagger
 from laso.features.frequency import Frequencies, frequencies
@@ -46,14 +39,15 @@ CHOICES: dict[str, tuple[Any, ...]] = {"linesearch": LINE_SEARCHES, "pa_type": (
 WITH_EFFECT: dict[str, tuple[Any, ...]] = {  # the only values that do what they say
     "linesearch": ("MoreThuente",),
     "max_linesearch": (20,),
-    "calibration_eta": (),
-    "calibration_rate": (),
-    "calibration_samples": (),
-    "calibration_candidates": (),
-    "calibration_max_trials": (),
+    **dict.fromkeys((name for name in BY_FIELD if name.startswith("calibration")), ()),
     "pa_type": (0, 1),
     "error_sensitive": (False,),
 }
+
+
+def _after_fit(value: Callable[[Any], Any]) -> property:
+    """Return a property that is None before ``fit``, as those of sklearn-crfsuite are."""
+    return property(lambda crf: value(crf) if crf._is_fitted() else None)
 
 
 class CRF(Tagger):
@@ -124,7 +118,7 @@ class CRF(Tagger):
         The attributes that have weights, and their number.
     size_ : int
         The size of the model's file in bytes.
-    training_log_ : TrainLogParser
+    training_log_ : TrainingRecord
         The log of the training; its ``iterations`` are dicts.
 
     Examples
@@ -142,7 +136,8 @@ class CRF(Tagger):
         "trainer_cls": None,
         "n_jobs": None,
     }
-    training_log_: TrainLogParser | Any = None
+    training_log_: TrainingRecord | Any = None
+    _tagger: CRFsuiteTagger
 
     def __init__(
         self,
@@ -181,6 +176,7 @@ class CRF(Tagger):
         mixing: str = "changed",
         n_jobs: int | None = None,
     ):
+        given = dict(locals())
         super().__init__(
             features=("label[-1]",),
             start_features=False,
@@ -193,29 +189,8 @@ class CRF(Tagger):
             n_jobs=n_jobs,
         )
         self.algorithm = algorithm
-        self.min_freq = min_freq
-        self.all_possible_states = all_possible_states
-        self.all_possible_transitions = all_possible_transitions
-        self.c1 = c1
-        self.c2 = c2
-        self.max_iterations = max_iterations
-        self.num_memories = num_memories
-        self.epsilon = epsilon
-        self.period = period
-        self.delta = delta
-        self.linesearch = linesearch
-        self.max_linesearch = max_linesearch
-        self.calibration_eta = calibration_eta
-        self.calibration_rate = calibration_rate
-        self.calibration_samples = calibration_samples
-        self.calibration_candidates = calibration_candidates
-        self.calibration_max_trials = calibration_max_trials
-        self.pa_type = pa_type
-        self.c = c
-        self.error_sensitive = error_sensitive
-        self.averaging = averaging
-        self.variance = variance
-        self.gamma = gamma
+        for name in BY_FIELD:
+            setattr(self, name, given[name])
         self.verbose = verbose
         self.model_filename = model_filename
         self.keep_tempfiles = keep_tempfiles
@@ -246,7 +221,7 @@ class CRF(Tagger):
 
     def validate(self) -> None:
         """Raise ValueError if a parameter makes no sense."""
-        algorithm_named("lbfgs" if self.algorithm is None else self.algorithm)
+        algorithm_named(self.method)
         check_parameters(self, (self._check(name) for name in BY_FIELD))
         super().validate()
 
@@ -286,7 +261,9 @@ class CRF(Tagger):
             return perceptron()
         if self.method == "arow":
             return arow(variance=self.parameter("variance"), gamma=self.parameter("gamma"))
-        return passive_aggressive(C=math.inf if self.pa_type == 0 else self.parameter("c"))
+        return passive_aggressive(
+            C=math.inf if self.parameter("pa_type") == 0 else self.parameter("c")
+        )
 
     def has_default_update(self) -> bool:
         """Return False: each algorithm has an update of its own."""
@@ -343,24 +320,21 @@ class CRF(Tagger):
         log = self._new_log() if log is None else log
         with self.learning() as draft:
             draft.epochs = draft.parameter("max_iterations")
-            log.begin_log()
-            writer = LogWriter(draft, log, None if X_dev is None else (X_dev, y_dev))
+            events = Events(draft, log, None if X_dev is None else (X_dev, y_dev))
             data, counts = draft._frequent(read_attributes(X), y)
-            writer.begin(counts, len(data.lengths))
-            after = [writer.after_epoch, Stopping(draft).after_epoch, options.get("after_epoch")]
+            events.begin(counts, len(data.lengths))
+            after = [events.after_epoch, Stopping(draft).after_epoch, options.get("after_epoch")]
             options["after_epoch"] = in_turn(filter(None, after))
             draft.learn_anew(data, y, **options)
-            writer.end()
+            events.end()
             draft.training_log_ = log.logparser
         return self
 
     def _frequent(self, data: Features, y: Any) -> tuple[Features, Frequencies]:
         """Return the data without rare attributes, and the frequencies of the others."""
         labels, least = read_labels(y, data.lengths), self.parameter("min_freq")
-        counts = frequencies(data, labels)
-        if not least:
-            return data, counts
-        data = counts.frequent(data, least)
+        if least:
+            data = frequencies(data, labels).frequent(data, least)
         return data, frequencies(data, labels)
 
     def _new_log(self) -> TrainingLog:
@@ -419,37 +393,14 @@ class CRF(Tagger):
         self._classes = list(labels)
 
     @property
-    def tagger_(self) -> CRFTagger | Any:
+    def tagger_(self) -> CRFsuiteTagger | Any:
         """The model with the calls of python-crfsuite; None before ``fit``."""
-        if not self._is_fitted():
-            return None
-        made: CRFTagger | None = vars(self).get("_tagger")
-        if made is None or not made.is_of(self):
-            self._tagger = made = CRFTagger(self.snapshot())
-        return made
+        if self._is_fitted() and ("_tagger" not in vars(self) or not self._tagger.is_of(self)):
+            self._tagger = CRFsuiteTagger(self.snapshot())
+        return self._tagger if self._is_fitted() else None
 
-    @property
-    def size_(self) -> int | Any:  # type: ignore[override]
-        """The size of the model's file in bytes; None before ``fit``."""
-        return self.file_size() if self._is_fitted() else None
-
-    @property
-    def state_features_(self) -> dict[tuple[str, str], float] | Any:
-        """The weights of (attribute, label); None before ``fit``."""
-        return super().state_features_ if self._is_fitted() else None
-
-    @property
-    def transition_features_(self) -> dict[tuple[str, str], float] | Any:
-        """The weights of (label, label after it); None before ``fit``."""
-        return super().transition_features_ if self._is_fitted() else None
-
-    @property
-    def attributes_(self) -> list[str] | Any:
-        """The attributes that have weights; None before ``fit``."""
-        return super().attributes_ if self._is_fitted() else None
-
-    @property
-    def num_attributes_(self) -> int | Any:
-        """The number of attributes that have weights; None before ``fit``."""
-        names = self.attributes_
-        return None if names is None else len(names)
+    size_: Any = _after_fit(lambda crf: crf.file_size())
+    state_features_: Any = _after_fit(Tagger.state_features_.__get__)
+    transition_features_: Any = _after_fit(Tagger.transition_features_.__get__)
+    attributes_: Any = _after_fit(Tagger.attributes_.__get__)
+    num_attributes_: Any = _after_fit(lambda crf: len(crf.attributes_))

@@ -4,74 +4,60 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from laso import model_file, placed_weights, training_file
 from laso.data.formats import KINDS
 from laso.engine import layout as at
-from laso.engine.layout import Array
+from laso.engine.compact import keys_and_rows
+from laso.engine.exact import ExactMachine
 from laso.engine.passes import Training
+from laso.engine.rows import densified
 from laso.errors import BadModel, quoted
-from laso.estimators import learning
+from laso.estimators import ESTIMATORS, learning
 from laso.estimators.class_weights import BALANCED, is_class_weight
 from laso.estimators.confidence import TEMPERATURE
 from laso.estimators.freezing import FROZEN, HALF
+from laso.features.templates import Template
+from laso.files import weights
+from laso.files.container import Header, Tensors, as_bad_model, read_bytes, read_file
 from laso.params import Estimator, is_whole
 from laso.tasks import REGISTRY
 from laso.tasks.base import Task
+from laso.values import parse, unparse
 
 if TYPE_CHECKING:
     from laso.estimators.prediction import Predictor
     from laso.estimators.search import SearchEstimator
 
 
-ADDED = {"dropout", "shards", "mixing", "n_jobs", "tagger", "folds"}
-"""Parameters that older files do not have; files have them only where they are not the default."""
-
-
-def estimator_types() -> dict[str, str]:
-    """The estimators that a file may name, and their modules: only the named one is imported."""
-    return {
-        "SearchEstimator": "laso.estimators.search",
-        "Tagger": "laso.estimators.tagger",
-        "Chunker": "laso.estimators.chunker",
-        "JointTagger": "laso.estimators.joint",
-        "Parser": "laso.estimators.parser",
-        "CRF": "laso.estimators.crf",
-    }
-
-
 def packed_model(
     model: Predictor, precision: str | None, training: bool, *, compress: bool = True
-) -> tuple[model_file.Header, model_file.Tensors]:
+) -> tuple[Header, Tensors]:
     """Header and tensors of a model; for the options see ``SearchEstimator.save``."""
     if not model.task_.name:
         raise ValueError(f"{type(model.task_).__name__} needs a name, which model files have")
-    if not compress and (training or precision is not None):
-        raise ValueError(
-            "compress=False stores the weights as predictions use them: expected neither "
-            f"precision nor training, found precision={precision!r}, training={training!r}"
-        )
-    tensors: dict[str, Array] = {}
+    tensors: Tensors = {}
+    table, dense = model.weights_, _has_lattice(model, model.task_)
     if training:
         if precision is not None:
             raise ValueError(
                 f"training can only resume from unrounded weights, found precision={precision!r}"
             )
-        tensors |= training_file.pack_learning(learning.resumable(model))
+        state = learning.resumable(model)
+        state = replace(state, table=densified(state.table)) if dense else state
+        tensors |= weights.pack_learning(state)
     elif precision is None and FROZEN in model.metadata_:
-        precision = model.metadata_[FROZEN]["precision"]
-    placed_weights.check_keys(model.weights_)
-    if compress:
-        tensors |= model_file.pack_weights(model.weights_, precision)
-    else:
-        tensors |= placed_weights.pack_table(model.weights_)
-    bits = int(model.weights_.ints[at.BITS])
-    keys = None if bits else model_file.keys_and_rows(model.weights_)[0]
+        precision = model.metadata_[FROZEN]["precision"] if compress else None
+    weights.check_keys(table)
+    table = densified(table) if dense else table
+    tensors |= weights.pack_weights(table, precision, compress=compress)
+    bits = int(table.ints[at.BITS])
+    keys = None if bits else keys_and_rows(table)[0]
     task_header, task_tensors = model.task_.pack(keys)
     if not compress:
         task_header, task_tensors = model.task_.pack_plain(task_header, task_tensors)
@@ -80,7 +66,7 @@ def packed_model(
     tensors |= {f"task.{name}": tensor for name, tensor in task_tensors.items()}
     header = {
         "task": model.task_.name,
-        "estimator": estimator_name(model),
+        "estimator": _estimator_name(model),
         "parameters": described_parameters(model),
         "learned": task_header,
         "labels": len(model.classes_),
@@ -100,50 +86,32 @@ def packed_model(
     return header, tensors
 
 
-def estimator_name(model: Estimator) -> str:
-    """The name of the estimator that a file is loaded as: of a subclass, the one known here."""
-    known = estimator_types()
+def _has_lattice(model: Predictor, task: Task) -> bool:
+    """Return whether the search is exact, which takes dense rows."""
+    return isinstance(model.engine_for(task, task.problem), ExactMachine)
+
+
+def _estimator_name(model: Estimator) -> str:
+    """Return the name of the estimator that a file is loaded as: of a subclass, a known one."""
     for cls in type(model).__mro__:
-        if known.get(cls.__name__) == cls.__module__:
+        if ESTIMATORS.get(cls.__name__) == cls.__module__:
             return cls.__name__
-    raise ValueError(f"found {type(model).__name__}, expected one of {', '.join(known)}")
+    raise ValueError(f"found {type(model).__name__}, expected one of {', '.join(ESTIMATORS)}")
 
 
 def described_parameters(model: Any) -> dict[str, Any]:
-    """The parameters as JSON; those that belong to a run and not to its model are left out."""
-    given = model.get_params(deep=False)
-    parameters = {name: model.unsaved.get(name, value) for name, value in given.items()}
-    defaults = model.default_parameters()
-    for name in ADDED & set(parameters):
-        if parameters[name] == defaults[name]:
-            del parameters[name]
+    """Return the parameters as JSON, without those that belong to a run and not to its model."""
+    parameters = {**model.get_params(deep=False)}
+    parameters |= {name: value for name, value in model.unsaved.items() if name in parameters}
     if "dtype" in parameters:
         parameters["dtype"] = str(model.dtype)
-    return {name: described(value) for name, value in parameters.items()}
-
-
-def described(value: Any) -> Any:
-    """Return a parameter as JSON, also one that is an estimator or a table of estimators."""
-    if isinstance(value, Estimator):
-        return {"estimator": estimator_name(value), "parameters": described_parameters(value)}
-    if isinstance(value, Mapping) and any(isinstance(v, Estimator) for v in value.values()):
-        return {"estimators": [[name, described(each)] for name, each in value.items()]}
-    return model_file.parameter_to_json(value)
-
-
-def undescribed(stored: Any) -> Any:
-    """Return the parameter that ``described`` returned."""
-    if isinstance(stored, dict) and "estimator" in stored:
-        return _with_parameters(stored, None)
-    if isinstance(stored, dict) and "estimators" in stored:
-        return {str(name): undescribed(each) for name, each in stored["estimators"]}
-    return model_file.parameter_from_json(stored)
+    return {name: parameter_to_json(value) for name, value in parameters.items()}
 
 
 def from_bytes(data: bytes, *, limit: float | None = None) -> SearchEstimator:
     """The model of the bytes of a file; for ``limit`` see ``load``."""
-    with model_file.as_bad_model("the model in memory"):
-        return restored_model(*model_file.read_bytes(memoryview(data), limit=limit), None)
+    with as_bad_model("the model in memory"):
+        return restored_model(*read_bytes(data, limit=limit), None)
 
 
 def load(
@@ -157,75 +125,58 @@ def load(
 
     ``limit`` is the largest number of bytes that it may take in memory; ``mmap`` maps the file.
     """
-    header, tensors = model_file.read_file(path, limit=limit, mmap=mmap)
-    with model_file.as_bad_model(path):
+    header, tensors = read_file(path, limit=limit, mmap=mmap)
+    with as_bad_model(path):
         return restored_model(header, tensors, task)
 
 
-def wrong_estimator(
-    path: str | os.PathLike[str], found: SearchEstimator, expected: type[Predictor]
-) -> BadModel:
-    """The error about a model that is another estimator's."""
-    return BadModel(
-        f"{os.fspath(path)} cannot be loaded: found a model for {found.task_.name!r} "
-        f"({type(found).__name__}), expected {expected.__name__}"
-    )
-
-
-def restored_model(
-    header: model_file.Header, tensors: model_file.Tensors, task: Task | None
-) -> SearchEstimator:
-    """The model that ``packed_model`` packed."""
-    made = _estimator(header, task)
-    made.validate()
-    own = made.make_task()
-    if own.name != header["task"]:
+def restored_model(header: Header, tensors: Tensors, task: Task | None) -> SearchEstimator:
+    """Return the model that ``packed_model`` packed."""
+    model = _estimator(header, task)
+    model.validate()
+    model.task_ = task = model.make_task()
+    if task.name != header["task"]:
         raise BadModel(
-            f"found a {type(made).__name__} for the task {str(header['task'])[:60]!r}, expected "
-            f"{own.name!r}"
+            f"found a {type(model).__name__} for the task {str(header['task'])[:60]!r}, expected "
+            f"{task.name!r}"
         )
-    prefix = "task."
+    prefix, learned = "task.", header["learned"]
     of_task = {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
-    own.unpack(header["learned"], of_task)
-    if "step_length" in header["learned"]:
-        own.step_length_ = _positive(header["learned"]["step_length"], "length of a step")
-    made.task_ = own
-    made.metadata_ = check_metadata(dict(header["metadata"]))
-    made.class_weight_ = header["class_weight"]
-    if not is_class_weight(made.class_weight_) or made.class_weight_ == BALANCED:
+    task.unpack(learned, of_task)
+    if "step_length" in learned:
+        task.step_length_ = _positive(learned["step_length"], "length of a step")
+    model.metadata_ = _check_metadata(dict(header["metadata"]))
+    model.class_weight_ = header["class_weight"]
+    if not is_class_weight(model.class_weight_) or model.class_weight_ == BALANCED:
         raise BadModel("found no class weights, expected a table of numbers above 0")
-    n_labels = len(own.classes)
+    n_labels, dtype = len(task.classes), np.dtype(model.dtype)
     if header["labels"] != n_labels:
         raise BadModel(f"found {quoted(header['labels'])} labels, expected {n_labels}")
-    made.classes_ = np.array(own.classes, dtype=object)
-    bits = _number(header["bits"], 0)
-    kind = np.dtype(made.dtype)
-    sparse = made.has_sparse_rows(own)
-    is_placed = placed_weights.SLOTS in tensors
-    unpack = placed_weights.unpack_table if is_placed else model_file.unpack_weights
-    made.weights_ = table = unpack(tensors, n_labels, kind, bits, sparse=sparse)
+    model.classes_ = np.array(task.classes, dtype=object)
+    bits, sparse = _number(header["bits"]), not _has_lattice(model, task)
+    table = weights.unpack_weights(tensors, n_labels, dtype, bits, sparse=sparse)
     history = header["history"]
     scores = [float(score) for score in history["scores"]]
     training = Training(
         table,
-        epoch=_number(history["epoch"], 0),
-        best_epoch=_number(history["best_epoch"], 0),
+        epoch=_number(history["epoch"]),
+        best_epoch=_number(history["best_epoch"]),
         best_score=max(scores, default=-np.inf),
         best=table,
         scores=scores,
         converged=bool(history["converged"]),
         interrupted=bool(history["interrupted"]),
     )
-    made.fingerprint_ = _number(history["fingerprint"], 0)
-    learning.report(made, training)
-    made.training_ = None
+    model.weights_, model.fingerprint_ = table, _number(history["fingerprint"])
+    learning.report(model, training)
+    model.training_ = None
     if header["training"]:
-        training_file.unpack_learning(training, tensors, n_labels, kind, sparse=sparse)
-        made.training_ = training
-    return made
+        weights.unpack_learning(training, tensors, n_labels, dtype)
+        model.training_ = training
+    return model
 
 
-def check_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
+def _check_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
     """Return the metadata of a file if all that the library itself reads is as it writes it."""
     _positive(metadata.get(TEMPERATURE, 1.0), "temperature")
     if metadata.get(FROZEN, {"precision": None})["precision"] not in (None, HALF):
@@ -245,7 +196,7 @@ def check_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
     return metadata
 
 
-def _estimator(header: model_file.Header, task: Task | None) -> SearchEstimator:
+def _estimator(header: Header, task: Task | None) -> SearchEstimator:
     name = header["task"]
     if task is None and (name not in REGISTRY or "task" in header["parameters"]):
         raise BadModel(
@@ -259,13 +210,13 @@ def _estimator(header: model_file.Header, task: Task | None) -> SearchEstimator:
 
 def _with_parameters(header: Mapping[str, Any], task: Task | None) -> SearchEstimator:
     """Return the estimator that a header names, with its parameters."""
-    module = estimator_types().get(header["estimator"])
+    module = ESTIMATORS.get(header["estimator"])
     if module is None:
         raise BadModel(f"found a model of {quoted(header['estimator'])}")
     cls = getattr(import_module(module), header["estimator"])
-    parameters = {key: undescribed(value) for key, value in header["parameters"].items()}
-    known = set(cls.parameter_names())
-    if not known - ADDED <= set(parameters) <= known:
+    stored = header["parameters"].items()
+    parameters = {name: parameter_from_json(value) for name, value in stored}
+    if set(parameters) != set(cls.parameter_names()):
         raise BadModel(f"its parameters are not those of a {cls.__name__}")
     # What belongs to a run of the writer is none of the reader's: no file decides where to write.
     parameters |= {name: value for name, value in cls.unsaved.items() if name in parameters}
@@ -273,8 +224,8 @@ def _with_parameters(header: Mapping[str, Any], task: Task | None) -> SearchEsti
         parameters["task"] = task
     elif task is not None:
         raise BadModel(f"found a model of a {cls.__name__}, which has its own task")
-    made: SearchEstimator = cls(**parameters)
-    return made
+    model: SearchEstimator = cls(**parameters)
+    return model
 
 
 def _positive(value: Any, name: str) -> float:
@@ -283,7 +234,40 @@ def _positive(value: Any, name: str) -> float:
     return float(value)
 
 
-def _number(value: Any, least: int) -> int:
-    if type(value) is not int or value < least:
-        raise BadModel(f"found {quoted(value)}, expected a number from {least} up")
+def _number(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise BadModel(f"found {quoted(value)}, expected a number from 0 up")
     return value
+
+
+# --------------------------------------------------------------------------- parameters
+
+
+def parameter_to_json(value: Any) -> Any:
+    """Return a parameter as JSON; queues, updates and strategies as the text of ``unparse``."""
+    if isinstance(value, Estimator):
+        return {"estimator": _estimator_name(value), "parameters": described_parameters(value)}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, Template):
+        return str(value)
+    if isinstance(value, Sequence):
+        return [parameter_to_json(each) for each in value]
+    if isinstance(value, Mapping):
+        pairs = value.items()
+        return {"table": [[parameter_to_json(part) for part in pair] for pair in pairs]}
+    return {"value": unparse(value)}
+
+
+def parameter_from_json(stored: Any) -> Any:
+    """Return the parameter that ``parameter_to_json`` stored."""
+    if isinstance(stored, list):
+        return [parameter_from_json(each) for each in stored]
+    if not isinstance(stored, dict):
+        return stored
+    if "estimator" in stored:
+        return _with_parameters(stored, None)
+    if "table" in stored:
+        pairs = stored["table"]
+        return {parameter_from_json(key): parameter_from_json(value) for key, value in pairs}
+    return parse(stored["value"])

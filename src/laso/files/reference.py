@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from laso.errors import BadModel, quoted
-from laso.files import naming
-from laso.model_file import Header, Tensors, as_bad_model, read_file, write_file
+from laso.files.atomic import naming
+from laso.files.container import Header, Tensors, as_bad_model, read_file, write_file
+from laso.files.limits import check_finite
 from laso.problem import shortened
 from laso.queues import MakeQueue
-from laso.sparse_matrix import check_finite
 from laso.values import parse, unparse
 from laso.vectors import Linear, PNorm
 

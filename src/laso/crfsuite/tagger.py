@@ -14,27 +14,15 @@ from laso.data.table import Data
 from laso.engine.exact import ExactMachine
 from laso.engine.machine import all_of
 from laso.errors import BadModel, listed, quoted
-from laso.estimators import serialization
-from laso.estimators.tagger import Tagger
+from laso.estimators.tagger import Tagger as Estimator
 from laso.features.inputs import read_labels
-from laso.files import write_text
+from laso.files import estimator as stored
+from laso.files.atomic import write_text
 
 
 @dataclass
 class ParsedDump:
-    """What is in a model.
-
-    Parameters
-    ----------
-    header : dict
-        Sizes, as text.
-    labels, attributes : dict
-        The number of each label and attribute, as text.
-    transitions : dict
-        ``{(label, next label): weight}``.
-    state_features : dict
-        ``{(attribute, label): weight}``.
-    """
+    """What is in a model: sizes, the number of each label and attribute as text, all weights."""
 
     header: dict[str, str] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
@@ -44,47 +32,45 @@ class ParsedDump:
 
     def lines(self) -> Iterator[str]:
         """Yield the lines of the text that ``Tagger.dump`` writes."""
-        yield from _block("FILEHEADER", (f"{name}: {value}" for name, value in self.header.items()))
-        for title, numbers in (("LABELS", self.labels), ("ATTRIBUTES", self.attributes)):
-            yield from _block(title, (f"{number:>5}: {name}" for name, number in numbers.items()))
-        for kind, title, weights in (
-            (1, "TRANSITIONS", self.transitions),
-            (0, "STATE_FEATURES", self.state_features),
+        for title, lines in (
+            ("FILEHEADER", (f"{name}: {value}" for name, value in self.header.items())),
+            ("LABELS", (f"{number:>5}: {name}" for name, number in self.labels.items())),
+            ("ATTRIBUTES", (f"{number:>5}: {name}" for name, number in self.attributes.items())),
+            ("TRANSITIONS", _weights(1, self.transitions)),
+            ("STATE_FEATURES", _weights(0, self.state_features)),
         ):
-            pairs = weights.items()
-            yield from _block(title, (f"({kind}) {a} --> {b}: {w:f}" for (a, b), w in pairs))
+            yield f"{title} = {{"
+            yield from (f"  {line}" for line in lines)
+            yield from ("}", "")
 
 
-def _block(title: str, lines: Iterator[str]) -> Iterator[str]:
-    yield f"{title} = {{"
-    yield from (f"  {line}" for line in lines)
-    yield "}"
-    yield ""
+def _weights(kind: int, weights: dict[tuple[str, str], float]) -> Iterator[str]:
+    return (f"({kind}) {a} --> {b}: {weight:f}" for (a, b), weight in weights.items())
 
 
-class CRFTagger:
+class Tagger:
     """Labels one sequence at a time, with the calls of python-crfsuite's ``Tagger``.
 
     Parameters
     ----------
-    model : Tagger, default=None
+    model : laso.Tagger, default=None
         The model, if it is not opened from a file.
     """
 
-    def __init__(self, model: Tagger | None = None) -> None:
+    def __init__(self, model: Estimator | None = None) -> None:
         self._model = model
         self._weights = None if model is None else model.weights_
         self._data: Data | None = None
         self._marginals: list[dict[str, float]] | None = None
 
     @property
-    def model(self) -> Tagger:
+    def model(self) -> Estimator:
         """The model; without one ValueError is raised."""
         if self._model is None:
             raise ValueError("The tagger is not opened")
         return self._model
 
-    def is_of(self, model: Tagger) -> bool:
+    def is_of(self, model: Estimator) -> bool:
         """Return whether this is the tagger of a model with the weights that it has now."""
         return self._weights is model.weights_
 
@@ -92,17 +78,17 @@ class CRFTagger:
 
     def open(self, name: str | os.PathLike[str]) -> closing[Self]:
         """Open a model file; ``with`` closes it."""
-        return self._open(serialization.load(name), name)
+        return self._open(stored.load(name), name)
 
     def open_inmemory(self, value: bytes) -> closing[Self]:
         """Open the bytes of a model file; ``with`` closes them."""
-        return self._open(serialization.from_bytes(value), "the model in memory")
+        return self._open(stored.from_bytes(value), "the model in memory")
 
-    def _open(self, made: Any, name: str | os.PathLike[str]) -> closing[Self]:
-        if not isinstance(made, Tagger):
-            raise BadModel(f"{os.fspath(name)} cannot be opened: found a {type(made).__name__}")
+    def _open(self, model: Any, name: str | os.PathLike[str]) -> closing[Self]:
+        if not isinstance(model, Estimator):
+            raise BadModel(f"{os.fspath(name)} cannot be opened: found a {type(model).__name__}")
         self.close()
-        self._model = made
+        self._model = model
         return closing(self)
 
     def close(self) -> None:

@@ -14,13 +14,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from laso.engine.rows import MANY_LABELS
+from laso.engine.layout import Array
 from laso.errors import BadModel, cut, quoted
 
 LEAST = 256 << 20  # bytes that any file may take in memory
 TIMES = 64  # how many times its own size a larger file may take
-TABLES = ("v.", "u.", "squares.", "precisions.")  # the matrices of a training
-WITH_BEAMS = ("Tagger", "Chunker", "JointTagger", "Parser")  # unless the queue is another
 OF_ENTRY = 64  # bytes that an entry of a sparse row takes at most while it is loaded
 OF_KEY = 64  # bytes that the hash table has for each key
 OF_STRINGS = 16  # bytes that a byte of JSON takes as strings, and again for each of its views
@@ -76,19 +74,16 @@ def _of_environment() -> float:
 
 def memory_of(header: Mapping[str, Any]) -> int:
     """Return about how many bytes the arrays of a model take, by the sizes in its header."""
-    sizes = {name: (np.dtype(kind).itemsize, n) for name, (kind, n) in header["arrays"].items()}
-    total = sum(item * n for item, n in sizes.values())
+    arrays = header["arrays"].items()
+    sizes = {name: (np.dtype(kind).itemsize, n) for name, (kind, n, *_) in arrays}
+    total = sum(max(4, item) * n for item, n in sizes.values())  # float16 becomes float32
     labels = header.get("labels", 0)
     if type(labels) is not int or labels < 0:
         raise BadModel(f"found {quoted(labels)} labels, expected a number")
-    sparse = _has_sparse_rows(header, labels)
-    for keys, prefix, tables in (("keys", "", ("",)), ("learning.keys", "learning.", TABLES)):
-        n = sizes.get(keys, (0, 0))[1]
-        for table in tables:
-            item, entries = sizes.get(f"{prefix}{table}values", (0, 0))
-            dense = n * labels * max(4, item) if item else 0
-            total += entries * OF_ENTRY if sparse else dense
-        total += n * OF_KEY
+    for prefix in ("", "learning."):
+        keys = sizes.get(f"{prefix}keys", (0, 0))[1]
+        entries = sizes.get(f"{prefix}labels", (0, 0))[1]
+        total += keys * OF_KEY + entries * OF_ENTRY
     inner = [n for name, (_, n) in sizes.items() if name.startswith(INNER)]
     total += sum(map(inner_limit, inner))
     strings = sum(n for name, (_, n) in sizes.items() if name.startswith(("task.", "names")))
@@ -101,18 +96,6 @@ def inner_limit(size: int) -> int:
     return LEAST_INNER + TIMES * size
 
 
-def _has_sparse_rows(header: Mapping[str, Any], labels: int) -> bool:
-    """Return whether the weight rows will be sparse for certain, so that only weights count."""
-    parameters = header.get("parameters")
-    return (
-        labels >= MANY_LABELS
-        and header.get("estimator") in WITH_BEAMS
-        and isinstance(parameters, dict)
-        and "exact" not in str(parameters.get("queue"))
-        and parameters.get("shards") in (None, 1)
-    )
-
-
 def _views(header: Mapping[str, Any]) -> int:
     """Return the number of base features that all values of a column are mapped to."""
     learned = header.get("learned")
@@ -122,6 +105,12 @@ def _views(header: Mapping[str, Any]) -> int:
     # In an argument there may be anything; what it is taken for only makes the bound higher.
     chains = {part for each in templates for part in re.split(r"\[[^]|]*\]\|?", str(each)) if part}
     return sum(1 + chain.count(".") for chain in chains)
+
+
+def check_finite(array: Array) -> None:
+    """Raise BadModel unless all numbers are finite."""
+    if not np.isfinite(array).all():
+        raise BadModel("found weights that are no finite numbers")
 
 
 def check_collisions(n: int, moves: int) -> None:
