@@ -14,6 +14,7 @@ import numpy as np
 from laso import adagrad, beam, bounded_best_first, depth, exact, fit, perceptron, standard
 from laso.engine.choose import engine_for
 from laso.engine.dataset import make_dataset
+from laso.engine.epochs import Plan
 from laso.engine.layout import (
     BLOCKS,
     FACTORS,
@@ -25,7 +26,6 @@ from laso.engine.layout import (
 )
 from laso.engine.machine import all_of, new_table
 from laso.engine.options import own_key
-from laso.engine.passes import Plan
 from laso.engine.problem import CompiledProblem
 from laso.errors import LasoError
 

@@ -15,7 +15,7 @@ from laso.engine.layout import BLOCKS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STE
 from laso.engine.machine import all_of, new_table
 from laso.engine.problem import CompiledProblem
 from laso.engine.reference import Reference, input_of, output_of
-from laso.engine.slots import placed
+from laso.engine.weights.hash_table import placed
 from laso.features.windows import LABEL_ATOM
 from laso.tasks.constraints import Constraints
 from laso.tasks.tagging.problem import Tagging, make_spec

@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 from laso import BadModel, Chunker, Tagger, average_models, load_model
 from laso.cli import app
 from laso.data import load_bundled, write_columns
-from laso.engine.compact import keys_and_rows, make_sparse_table
-from laso.engine.rows import dense_rows, densified, from_triples, is_sparse
-from laso.estimators.tables import mean, with_bias
+from laso.engine.weights.compact import keys_and_rows, make_sparse_table
+from laso.engine.weights.row_layouts import dense_rows, densified, from_triples, is_sparse
+from laso.estimators.learning.tables import mean, with_bias
 from studies.measure import Row, save
 from studies.paper import average1
 from studies.runner import experiment

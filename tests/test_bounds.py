@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from laso.bounds import (
+from laso.problem import Vector
+from laso.theorem_bounds import (
     corollary2,
     corollary5,
     deviation,
@@ -15,7 +16,6 @@ from laso.bounds import (
     theorem1,
     theorem4,
 )
-from laso.problem import Vector
 from tests.separable import TREE, choice, norm
 
 # Two steps: at the root a good successor (3a) and a bad one (4b); after the good one, a good one

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laso import CRF, Tagger, exact, lbfgs
-from laso.engine.exact import ExactMachine
+from laso.engine.epochs import Plan, Training
 from laso.engine.lattice.chain_layout import MOST_MATRICES
+from laso.engine.lattice.exact import ExactMachine
+from laso.engine.lattice.objective import Objective, PartLikelihood, in_threads
+from laso.engine.lattice.quasi_newton import descend
 from laso.engine.machine import all_of
-from laso.engine.objective import Objective, PartLikelihood, in_threads
-from laso.engine.passes import Plan, Training
-from laso.engine.quasi_newton import descend
 from laso.tasks.tagging.problem import Tagging
 from tests.lattices import (
     N_LABELS,

@@ -314,7 +314,7 @@ def random_weights(problem: Reference, corpus: Dataset, seed: int) -> dict[Any, 
 
 
 def table_of(weights: dict[Any, float]) -> Any:
-    from laso.engine.compact import make_table as table
+    from laso.engine.weights.compact import make_table as table
 
     keys = sorted({key for key, _ in weights})
     v = np.zeros((len(keys), 3))

@@ -10,14 +10,14 @@ import pytest
 
 from laso import beam, delayed, early, greedy, perceptron, restart, worst
 from laso.engine import layout as at
-from laso.engine import shared
-from laso.engine.bloom import with_filter
-from laso.engine.kernels.bounds import LEVELS
+from laso.engine import workspace
+from laso.engine.kernels.upper_bounds import LEVELS
 from laso.engine.layout import Dataset, Out
 from laso.engine.machine import Machine, all_of, as_names, averaged, new_table
 from laso.engine.options import options_for, own_key
 from laso.engine.reference import Reference, input_of
-from laso.engine.shared import capped
+from laso.engine.weights.bloom import with_filter
+from laso.engine.workspace import capped
 from laso.tasks.chunking.feature_sets import rich_features
 from laso.tasks.chunking.problem import Chunking
 from tests.chunk_corpora import (
@@ -117,7 +117,7 @@ def assert_bounded(run: Any, table: Any) -> None:
 def test_decoding_keeps_bounds_for_the_same_weights_only(monkeypatch):
     corpus = drawn_corpus(np.random.default_rng(1))
     options = options_for(Chunking, beam(2, key=own_key), perceptron(weighting=worst, margin=7.0))
-    engine, order, kept = Machine(Chunking, options), all_of(corpus), shared._caps
+    engine, order, kept = Machine(Chunking, options), all_of(corpus), workspace._caps
     table = new_table(3, margin=7.0, dtype=np.float32)
     for _ in range(3):  # weights change in place
         table, _, _ = engine.learn(corpus, order, table, engine.new_run(corpus, order, table))
@@ -127,13 +127,13 @@ def test_decoding_keeps_bounds_for_the_same_weights_only(monkeypatch):
     found = [engine.decode(corpus, order, table) for _ in range(2)]
     assert kept[id(table.v)][0]() is table.v
     with monkeypatch.context() as patched:
-        patched.setattr(shared, "_caps", {})
+        patched.setattr(workspace, "_caps", {})
         found.append(engine.decode(corpus, order, table))
     for one in found:
         assert all(map(np.array_equal, one, found[0]))
     louder = table._replace(v=table.v * 100)
     with monkeypatch.context() as patched:
-        patched.setattr(shared, "has_caps", lambda *_: False)
+        patched.setattr(workspace, "has_caps", lambda *_: False)
         plain = engine.decode(corpus, order, louder)
     assert all(map(np.array_equal, engine.decode(corpus, order, louder), plain))
     number = id(table.v)

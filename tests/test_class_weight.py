@@ -22,7 +22,7 @@ from laso.data import load_bundled
 from laso.engine.costs import with_costs
 from laso.engine.machine import all_of, as_names
 from laso.engine.reference import Reference, input_of, output_of
-from laso.estimators import streaming
+from laso.estimators.learning import streaming
 
 TRAIN, TEST = load_bundled()
 SMALL = TRAIN[:60]

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from laso import alma, beam, restart
+from laso.engine.epochs import InTurn, Plan, Training, train
 from laso.engine.machine import Machine, all_of, averaged, new_table
 from laso.engine.options import options_for
-from laso.engine.passes import InTurn, Plan, Training, train
 from laso.engine.reference import Reference, State, input_of
 from laso.tasks.clustering.problem import Clustering
 from tests.engine_inputs import corpus_of

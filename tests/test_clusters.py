@@ -32,15 +32,15 @@ from laso import (
     passive_aggressive,
     standard,
 )
-from laso.engine import gradients
 from laso.engine import layout as at
-from laso.engine.array_files import ArrayFile
-from laso.engine.gradients import Part
+from laso.engine.lattice.objective import Slope
 from laso.engine.layout import Array, Dataset
-from laso.engine.objective import Slope
-from laso.engine.shards import Change, ShardLearner, Start
+from laso.engine.parallel import gradients
+from laso.engine.parallel.array_files import ArrayFile
+from laso.engine.parallel.gradients import Part
+from laso.engine.parallel.shards import Change, ShardLearner, Start
 from laso.errors import WorkerLost
-from laso.estimators import learning
+from laso.estimators.learning import fitting
 from laso.examples import label_folder
 from tests.test_shards import SETTINGS, X, Y
 
@@ -270,7 +270,7 @@ def faulty(monkeypatch: pytest.MonkeyPatch, folder: Path, **given: Any) -> None:
     """Let the shards of the next training fail."""
     folder.mkdir()
     monkeypatch.setattr(
-        learning,
+        fitting,
         "ShardLearner",
         lambda engine, average, n: Faulty(engine, average, n, str(folder), os.getpid(), **given),
     )

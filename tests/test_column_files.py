@@ -17,7 +17,7 @@ from laso.cli.settings import Settings
 from laso.data.formats import Format
 from laso.engine import thresholds
 from laso.errors import LasoError
-from laso.features import cells, column_text, lexicon
+from laso.features import column_text, numbered_columns, value_tables
 from laso.features.inputs import read_input
 
 WORDS = ["a", "The", "cat", "sleeps", "sleepsx", "incomprehensible", "incomprehensiblf", "Ünïcödé"]
@@ -231,9 +231,9 @@ def test_other_formats_are_not_plain(form):
 def test_new_values_are_kept_within_bounds(models):
     encoder = models["tagger"].task_.encoder_
     text = "".join(f"word{i} NN O\n\n" for i in range(4000)).encode()
-    with patch.object(lexicon, "KEPT", 50), patch.object(lexicon, "FEW", 4):
+    with patch.object(value_tables, "KEPT", 50), patch.object(value_tables, "FEW", 4):
         assert_same(models["tagger"], text, Format(), batch=100, chunk=5000)
-        values = lexicon.NewValues(lexicon.known_values(encoder))
+        values = value_tables.NewValues(value_tables.known_values(encoder))
         values.lexicon.ints[0] = 51
         values.limit()
         assert not values.lexicon.ints.any()
@@ -288,7 +288,7 @@ def test_strings_and_joint_tokens(models):
 def test_what_is_wrong_is_reported_by_the_general_code(models, X):
     task = models["tagger"].task_
     with patch.object(thresholds, "TOKENS_PER_VALUE", 0):
-        assert cells.read_cells(X, task.encoder_, 1) is None
+        assert numbered_columns.read_cells(X, task.encoder_, 1) is None
         with pytest.raises(LasoError):
             task.encode(task.read_inputs(X))
 
@@ -310,7 +310,7 @@ def test_other_capabilities_have_the_same_results(models):
 
 def test_copies_and_other_processes_make_their_own_lexicon(models):
     encoder = models["tagger"].task_.encoder_
-    lexicon.known_values(encoder)
+    value_tables.known_values(encoder)
     assert encoder.prepared
     assert not encoder.copied().prepared
     assert not pickle.loads(pickle.dumps(encoder)).prepared
@@ -318,9 +318,9 @@ def test_copies_and_other_processes_make_their_own_lexicon(models):
 
 def test_more_columns_than_keys_tell_apart_are_left_to_the_general_code(models):
     encoder = copy(models["tagger"].task_.encoder_)
-    assert lexicon.is_numbered(encoder)
+    assert value_tables.is_numbered(encoder)
     encoder.names = tuple(map(str, range(128)))
-    assert not lexicon.is_numbered(encoder)
+    assert not value_tables.is_numbered(encoder)
 
 
 def test_a_lexicon_is_made_when_it_pays_and_again_after_more_training():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from laso import beam, perceptron
-from laso.engine.checks import locate
+from laso.engine.checking.own_problems import locate
 from laso.engine.machine import Machine, new_table
 from laso.engine.native import CompileError, compiled
 from laso.engine.options import options_for

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from laso import Chunker, Tagger, beam, bounded_best_first, exact, load_model
-from laso.calibration import reliability
 from laso.data import load_bundled, write_columns
 from laso.engine.reference import input_of
-from laso.estimators.chunk_confidence import inside
-from laso.estimators.walk import Walk
+from laso.estimators.capabilities.chunk_confidence import inside
+from laso.estimators.capabilities.scored_reference import Walk
 from laso.features.schemes import convert_tags
+from laso.metrics.calibration import reliability
 
 TRAIN, TEST = load_bundled()
 LITTLE = ["w[0]", "pos[0]", "label[-1]"]

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from laso import Chunker, Parser, SearchEstimator, Tagger, Task, adagrad, arow, exact
 from laso.cli import demo
-from laso.engine.rows import MANY_LABELS
+from laso.engine.weights.row_layouts import MANY_LABELS
 from laso.examples.segmentation import LINES, Segmentation
 from laso.files import container
 from laso.tasks.batches import BatchTask

@@ -7,7 +7,7 @@ from laso import CRF, Chunker, JointTagger, Parser, Tagger, beam, exact, load_mo
 from laso.data import load_bundled
 from laso.engine.dropout import WithDropout
 from laso.engine.hashing import mix
-from laso.engine.kernels.weights import drop_features
+from laso.engine.kernels.weight_table import drop_features
 from laso.engine.layout import DROPOUT_SCALE, Out
 from laso.engine.machine import Machine
 from laso.engine.options import options_for

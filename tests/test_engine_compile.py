@@ -259,7 +259,7 @@ def edited(path: str, *changes: tuple[str, str]) -> Any:
 
 def test_the_hash_knows_code_and_no_words(monkeypatch):
     """A comment, a docstring or a function that an entry point does not call changes nothing."""
-    path = "laso.engine.kernels.weights"
+    path = "laso.engine.kernels.weight_table"
     before = {entry: engine_fingerprint(PLAIN, entry) for entry in PLAIN.entry_points}
 
     def changed(*changes: tuple[str, str]) -> set[str]:

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from laso.arow import arow
 from laso.engine import kernels, lattice
 from laso.engine import layout as at
-from laso.engine.exact import ExactMachine
+from laso.engine.epochs import Plan, Training
+from laso.engine.lattice.exact import ExactMachine
 from laso.engine.machine import all_of, as_names, averaged, grown_table, new_table
 from laso.engine.native import compiled
-from laso.engine.passes import Plan, Training
 from laso.engine.problem import CompiledProblem
 from laso.engine.reference import Reference, exact_queue, input_of, output_of
 from laso.errors import LasoError, SearchFailed, Unreachable

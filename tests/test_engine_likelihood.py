@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laso.engine import layout as at
-from laso.engine.exact import ExactMachine
+from laso.engine.epochs import Plan, Training
+from laso.engine.lattice.exact import ExactMachine
+from laso.engine.lattice.objective import in_threads
 from laso.engine.machine import all_of, as_names
-from laso.engine.objective import in_threads
-from laso.engine.passes import Plan, Training
 from laso.tasks.tagging.problem import Tagging
 from laso.updates import adagrad, alma, lbfgs, sgd
 from tests.lattices import (

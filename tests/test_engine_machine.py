@@ -16,11 +16,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from laso import SearchFailed, beam, bounded_best_first, delayed, perceptron, restart, standard
-from laso.engine import bloom, kernels, machine, thresholds
+from laso.engine import kernels, machine, thresholds
 from laso.engine import layout as at
-from laso.engine.empty_rows import has_empty_rows, without_empty_rows
 from laso.engine.hashing import mix
-from laso.engine.kernels import weights
+from laso.engine.kernels import weight_table
 from laso.engine.layout import Dataset, Out, WeightTable
 from laso.engine.machine import (
     all_of,
@@ -28,7 +27,9 @@ from laso.engine.machine import (
     grown_table,
     new_table,
 )
-from laso.engine.slots import placed
+from laso.engine.weights import bloom
+from laso.engine.weights.empty_rows import has_empty_rows, without_empty_rows
+from laso.engine.weights.hash_table import placed
 from laso.features.windows import LABEL_ATOM
 from laso.tasks.constraints import Constraints
 from laso.tasks.parsing.templates import default_templates
@@ -133,11 +134,11 @@ def test_a_filter_of_keys_changes_nothing(task: Task, monkeypatch):
 def test_a_filter_has_all_keys_and_few_others():
     table = bloom.with_filter(new_table(2))
     for n in range(1000):
-        weights.row_of(table, mix(1, n))
+        weight_table.row_of(table, mix(1, n))
     made = bloom.with_filter(table)
     assert np.array_equal(made.bloom, table.bloom)
     buffer = Out(np.array([mix(1, n) for n in range(2000)]), np.ones(2000))
-    known = weights.keep_known(made, buffer, 2000)
+    known = weight_table.keep_known(made, buffer, 2000)
     assert 1000 <= known < 1100
     assert buffer.keys[:1000].tolist() == [mix(1, n) for n in range(1000)]
 
@@ -185,14 +186,14 @@ def test_every_key_keeps_its_row_when_the_table_grows(keys):
     entries = np.array([(key, row + 1) for row, key in enumerate(sorted(keys))], np.int64)
     for capacity in (64, 256):
         slots = placed(entries.reshape(-1, 2), capacity)
-        assert [weights.find(slots, key) for key in sorted(keys)] == list(range(len(keys)))
-        assert weights.find(slots, 2**62 + 1) == -1
+        assert [weight_table.find(slots, key) for key in sorted(keys)] == list(range(len(keys)))
+        assert weight_table.find(slots, 2**62 + 1) == -1
 
 
 def test_a_grown_table_has_room_and_the_same_weights():
     table = new_table(2, dtype=np.float64)
     for n in range(900):
-        table.v[weights.row_of(table, n * 7919)] = n
+        table.v[weight_table.row_of(table, n * 7919)] = n
     larger = grown_table(table, 5000)
     assert len(larger.v) >= 5900 <= len(larger.mark)
     assert len(larger.slots) >= 2 * 5900
@@ -374,12 +375,12 @@ def test_rows_are_counted_as_empty_if_no_matrix_has_a_weight(sparse):
     table.ints[at.ROWS] = 64
     for row in range(64):
         if sparse:
-            weights.add_entry_to_row(table, row, row)
-            table.v[weights.entry_of(table, row, row), 0] = 1.0
+            weight_table.add_entry_to_row(table, row, row)
+            table.v[weight_table.entry_of(table, row, row), 0] = 1.0
         else:
             table.v[row, row] = 1.0
     assert not has_empty_rows(table)
-    weight = [weights.entry_of(table, row, row) if sparse else row for row in range(64)]
+    weight = [weight_table.entry_of(table, row, row) if sparse else row for row in range(64)]
     table.v[weight[:8]], table.u[weight[0]] = 0.0, 1.0
     assert not has_empty_rows(table)  # one of 8 has a running sum
     table.v[weight[8:10]] = 0.0
@@ -389,8 +390,8 @@ def test_rows_are_counted_as_empty_if_no_matrix_has_a_weight(sparse):
 def test_sparse_rows_that_have_left_many_places_count_as_empty():
     table = new_table(90, sparse=True)
     table.ints[at.ROWS] = 1
-    weights.add_entry_to_row(table, 0, 3)
-    table.v[weights.entry_of(table, 0, 3), 0] = 1.0
+    weight_table.add_entry_to_row(table, 0, 3)
+    table.v[weight_table.entry_of(table, 0, 3), 0] = 1.0
     assert not has_empty_rows(table)
     table.ints[at.USED] = 5
     assert has_empty_rows(table)

@@ -19,7 +19,7 @@ from laso import (
     standard,
 )
 from laso.engine.choose import engine_for
-from laso.engine.exact import ExactMachine
+from laso.engine.lattice.exact import ExactMachine
 from laso.engine.machine import Machine, as_names
 from laso.engine.problem import CompiledProblem
 from laso.engine.reference import Reference, input_of, output_of

@@ -11,7 +11,7 @@ from laso import BadData, BadFeature, BadModel, BadTemplate, Chunker, JointTagge
 from laso.data import Format, Sentence, load_bundled, read, read_table, write_columns
 from laso.data.table import Columns, located, locating, position
 from laso.errors import InputError, listed, quoted
-from laso.estimators import streaming
+from laso.estimators.learning import streaming
 from laso.features import read_templates
 from laso.features.inputs import read_input
 from laso.metrics import chunk_scores

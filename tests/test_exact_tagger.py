@@ -26,7 +26,7 @@ from laso import (
 from laso.data import load_bundled
 from laso.engine.machine import as_names
 from laso.engine.reference import Reference, input_of
-from laso.engine.rows import densified, is_sparse
+from laso.engine.weights.row_layouts import densified, is_sparse
 from laso.estimators import Checkpoint
 from laso.examples.tagging import Tagging as Example
 from laso.features import CHUNKING

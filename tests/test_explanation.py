@@ -8,14 +8,14 @@ import pytest
 
 from laso import Chunker, JointTagger, Tagger, beam, exact
 from laso.data import load_bundled, write_columns
-from laso.engine.compact import keys_and_rows
+from laso.engine.key_origins import recorded
 from laso.engine.machine import all_of
-from laso.engine.origins import recorded
 from laso.engine.reference import Reference, input_of
-from laso.estimators.explain import explained
-from laso.estimators.inspection import inspected
-from laso.estimators.render import as_html, as_text
-from laso.estimators.walk import Walk
+from laso.engine.weights.compact import keys_and_rows
+from laso.estimators.capabilities.explain import explained
+from laso.estimators.capabilities.inspection import inspected
+from laso.estimators.capabilities.render import as_html, as_text
+from laso.estimators.capabilities.scored_reference import Walk
 from laso.features.inputs import read_input
 from laso.tasks.feature_names import Namer
 

@@ -7,8 +7,8 @@ import pytest
 
 from laso import BadData, Chunker, SearchFailed, Tagger, beam, exact, max_violation
 from laso.data import load_bundled
-from laso.engine.compact import keys_and_rows
-from laso.precision_recall import curve, plot
+from laso.engine.weights.compact import keys_and_rows
+from laso.estimators.capabilities.precision_recall import curve, plot
 from tests.test_confidence import LITTLE, SHORT, all_outputs, few_labels
 
 TRAIN, TEST = load_bundled()

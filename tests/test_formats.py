@@ -10,7 +10,7 @@ from laso import Tagger
 from laso.data.formats import ColumnRoles, Format, default_roles, guessed
 from laso.data.reading import read
 from laso.data.tokenizer import sentences, tokens
-from laso.evaluation import are_chunks, evaluated
+from laso.metrics.evaluation import are_chunks, evaluated
 from laso.tasks.constraints import scheme_of
 
 

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from laso import BadModel, Chunker, Parser, SearchEstimator, Tagger, load_model
 from laso.cli import app
 from laso.data import load_bundled, write_columns
-from laso.engine import rows
+from laso.engine.weights import row_layouts
 from laso.examples.segmentation import Segmentation
 
 TRAIN, TEST = load_bundled()
@@ -58,9 +58,9 @@ def test_a_frozen_model_labels_alike_with_fewer_weights(made, tmp_path):
 def test_sparse_rows_are_frozen_alike(monkeypatch):
     monkeypatch.setattr("laso.estimators.search.MANY_LABELS", 2)
     model, X = parser()
-    assert rows.is_sparse(model.weights_)
+    assert row_layouts.is_sparse(model.weights_)
     small = model.freeze(X)
-    assert rows.is_sparse(small.weights_)
+    assert row_layouts.is_sparse(small.weights_)
     assert small.predict(X) == model.predict(X)
     assert small.size_.weights < model.size_.weights
 
@@ -76,7 +76,7 @@ def test_more_may_change_and_then_fewer_weights_are_kept():
 
 def test_the_weights_have_16_bits():
     model, X = tagger()
-    weights = rows.all_weights(model.freeze(X).weights_)
+    weights = row_layouts.all_weights(model.freeze(X).weights_)
     assert np.array_equal(weights.astype(np.float16).astype(np.float32), weights)
 
 

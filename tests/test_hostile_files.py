@@ -23,7 +23,7 @@ from laso.features.templates import parse_templates
 from laso.files.container import read_file, write_file
 from laso.files.limits import memory_of
 from laso.files.opening import open_input, open_regular
-from laso.files.weights import pack_weights
+from laso.files.weight_tensors import pack_weights
 from tests.test_model_format import GOLDEN, digested, with_header
 
 X = [["the", "kettle", "boiled"], ["a", "dog", "slept"], ["dogs", "slept"]]

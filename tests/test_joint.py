@@ -25,11 +25,11 @@ from laso import (
 )
 from laso.data import load_bundled, read_columns, write_columns
 from laso.engine import layout as at
-from laso.engine.kernels.bounds import LEVELS, choose_caps
-from laso.engine.kernels.weights import add_entry_to_row, entry_of
+from laso.engine.kernels.upper_bounds import LEVELS, choose_caps
+from laso.engine.kernels.weight_table import add_entry_to_row, entry_of
 from laso.engine.machine import as_names, grown_table, new_table
-from laso.engine.rows import dense_rows
-from laso.engine.slots import placed
+from laso.engine.weights.hash_table import placed
+from laso.engine.weights.row_layouts import dense_rows
 from laso.tasks.joint.encoder import JointEncoder, layer_labels, row_labels
 from laso.tasks.joint.feature_sets import rich_features
 from laso.tasks.joint.layers import Layers, Pair
@@ -353,7 +353,7 @@ def test_upper_bounds_and_noted_steps_change_nothing(queue, pairs, sparse, monke
         return as_names(model.weights_), steps
 
     weights, steps = learnt()
-    monkeypatch.setattr("laso.engine.shared.has_caps", lambda *_: False)
+    monkeypatch.setattr("laso.engine.workspace.has_caps", lambda *_: False)
     monkeypatch.setattr("laso.engine.layout.MOST_NOTED", 0)
     plain_weights, plain_steps = learnt()
     assert weights == plain_weights

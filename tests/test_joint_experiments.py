@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from laso import alma, bounds
+from laso import alma, theorem_bounds
 from laso.data import Sentence, load_bundled
 from laso.engine.machine import as_names
 from laso.engine.reference import Reference, input_of, output_of
@@ -112,13 +112,13 @@ def test_margins_by_factors_are_those_of_the_reference_engine():
     size = np.sqrt(sum(value**2 for value in names.values()))
     problem = Reference(Joint, len(model.classes_))
     found = [d for x, y in pairs for d in theorem4.decisions(x, y, weights, {})]
-    assert max(d.norms.max() for d in found) == pytest.approx(bounds.radius(problem, pairs))
+    assert max(d.norms.max() for d in found) == pytest.approx(theorem_bounds.radius(problem, pairs))
     for projected in (False, True):
         margins = [
             (d.gaps / (np.maximum(1.0, d.norms) if projected else 1.0)).min() / size for d in found
         ]
         assert sorted(margins) == pytest.approx(
-            sorted(bounds.margins(problem, pairs, names, projected=projected))
+            sorted(theorem_bounds.margins(problem, pairs, names, projected=projected))
         )
 
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from laso import metrics
 from laso.data import find_corpus, read_columns
 from laso.errors import BadData, MissingData
-from laso.evaluation import evaluated, main_score
 from laso.features.schemes import chunks_of
 from laso.metrics import Counts, accuracy, are_tags, chunk_scores, chunks, majority_baseline
+from laso.metrics.evaluation import evaluated, main_score
 from tests.spaces import quick
 
 

@@ -29,13 +29,13 @@ from laso import (
     worst,
 )
 from laso.data import load_bundled
-from laso.engine.compact import make_table
 from laso.engine.machine import as_names
 from laso.engine.options import options_for, own_key
+from laso.engine.weights.compact import make_table
 from laso.features import CHUNKING, default_templates
 from laso.files.container import read_file, write_file
 from laso.files.estimator import described_parameters, parameter_from_json, parameter_to_json
-from laso.files.weights import pack_weights, unpack_weights
+from laso.files.weight_tensors import pack_weights, unpack_weights
 from laso.tasks.tagging.problem import Tagging
 from laso.values import known
 

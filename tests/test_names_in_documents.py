@@ -71,7 +71,7 @@ LAYERS = [  # as in the picture, the lowest first; a folder imports only from th
     {"cli"},
 ]
 BESIDE = {
-    *("examples", "files", "__init__", "__main__", "precision_recall", "calibration"),
+    *("examples", "files", "__init__", "__main__"),
 }
 
 

@@ -27,7 +27,7 @@ from laso import (
     standard,
 )
 from laso.engine.machine import as_names
-from laso.estimators import streaming
+from laso.estimators.learning import streaming
 from laso.examples import segmentation
 from laso.examples.segmentation import LINES, Segmentation
 from tests.own_problem import Tags

@@ -12,14 +12,14 @@ import pytest
 from laso import BadData, BadModel, Parser, Tagger, early, load_model, perceptron, worst
 from laso.data import write_columns
 from laso.engine import layout as at
-from laso.engine.bloom import with_filter
-from laso.engine.compact import keys_and_rows
-from laso.engine.kernels.weights import most_entries
-from laso.engine.packed_rows import is_packed, packed
-from laso.engine.rows import dense_rows, n_labels
+from laso.engine.kernels.weight_table import most_entries
 from laso.engine.thresholds import PACKED_SLOTS_PER_ITEM
+from laso.engine.weights.bloom import with_filter
+from laso.engine.weights.compact import keys_and_rows
+from laso.engine.weights.packed_rows import is_packed, packed
+from laso.engine.weights.row_layouts import dense_rows, n_labels
 from laso.estimators import search
-from laso.tree_metrics import tree_scores
+from laso.metrics.trees import tree_scores
 from studies.corpus import CONLLU, read_conllu
 from studies.paper import parsing
 from tests.commands import Laso

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from laso import BadData, Parser
-from laso.estimators.confidence import temperature_of
-from laso.estimators.nbest import ALL, nbest_paths, path_outputs
-from laso.estimators.render import as_text
+from laso.estimators.capabilities.confidence import temperature_of
+from laso.estimators.capabilities.nbest import ALL, nbest_paths, path_outputs
+from laso.estimators.capabilities.render import as_text
+from laso.metrics.trees import tree_scores
 from laso.tasks.parsing.configuration import DEEPEST, state_size
 from laso.tasks.parsing.trees import depth
-from laso.tree_metrics import tree_scores
 from tests.test_parser import X, Y, fitted
 
 # --------------------------------------------------------------------------- several paths

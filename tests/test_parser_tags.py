@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from laso import BadData, Parser, Tagger, load_model
-from laso.estimators.jackknife import Jackknife
+from laso.estimators.learning.jackknife import Jackknife
 from laso.features.inputs import read_input
 from laso.files.estimator import packed_model
 from laso.tasks.parsing.templates import parse_templates, suffix_templates

@@ -12,7 +12,7 @@ from laso import BadData, Chunker, JointTagger, early, exact, max_violation, sta
 from laso.data import load_bundled
 from laso.engine.machine import as_names
 from laso.engine.reference import Reference, input_of, output_of
-from laso.estimators import streaming
+from laso.estimators.learning import streaming
 from laso.features.schemes import SCHEMES, chunks_of, convert_tags, read_partial_tags
 from laso.tasks.chunking.problem import Chunking
 

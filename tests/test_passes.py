@@ -34,7 +34,7 @@ def test_ctrl_c_ends_between_two_examples_and_keeps_what_was_learned():
 
 
 def test_the_order_of_an_epoch_depends_on_seed_and_epoch_alone():
-    from laso.engine.passes import Plan
+    from laso.engine.epochs import Plan
 
     plan = Plan(seed=3)
     assert plan.order(2, 50).tolist() == Plan(seed=3, epochs=2).order(2, 50).tolist()

@@ -14,12 +14,13 @@ from typer.testing import CliRunner
 from laso import BadModel, Parser, SearchEstimator, Tagger, exact, load_model, standard
 from laso.cli import app
 from laso.data import load_bundled, write_columns
-from laso.engine import rows, thresholds
-from laso.engine.compact import keys_and_rows
+from laso.engine import thresholds
+from laso.engine.weights import row_layouts
+from laso.engine.weights.compact import keys_and_rows
 from laso.examples.segmentation import Segmentation
 from laso.features import stored
 from laso.features.inputs import string_keys
-from laso.features.lexicon import known_values
+from laso.features.value_tables import known_values
 from laso.files.container import DIGEST, file_bytes, read_bytes, read_file, write_file
 from tests.fuzz.mutants import model_mutant
 from tests.fuzz.targets import TARGETS, outcome
@@ -70,7 +71,9 @@ def hashed():
 
 def weights(model):
     keys, of = keys_and_rows(model.weights_)
-    return dict(zip(keys.tolist(), map(tuple, rows.dense_rows(model.weights_, of)), strict=True))
+    return dict(
+        zip(keys.tolist(), map(tuple, row_layouts.dense_rows(model.weights_, of)), strict=True)
+    )
 
 
 def same_everywhere(model, X, folder, **options):
@@ -116,12 +119,12 @@ def test_other_models_do_so_too(made, tmp_path):
 def test_sparse_rows_too(monkeypatch, tmp_path):
     monkeypatch.setattr("laso.estimators.search.MANY_LABELS", 2)
     model, X, _ = parser()
-    assert rows.is_sparse(model.weights_)
+    assert row_layouts.is_sparse(model.weights_)
     again = same_everywhere(model, X, tmp_path)
-    assert rows.is_sparse(again.weights_)
+    assert row_layouts.is_sparse(again.weights_)
     tagger = Tagger(features=["w[0]", "label[-1]"], epochs=1).fit(TRAIN[:9])
     monkeypatch.setattr("laso.estimators.search.MANY_LABELS", 80)
-    assert rows.is_sparse(load_model(tmp_path / "plain").weights_)  # as the file has them
+    assert row_layouts.is_sparse(load_model(tmp_path / "plain").weights_)  # as the file has them
     tagger.save(tmp_path / "plain", compress=False)
 
     def exactly(header, tensors):
@@ -130,7 +133,7 @@ def test_sparse_rows_too(monkeypatch, tmp_path):
     with pytest.raises(BadModel, match="its rows are sparse, expected dense ones of"):
         load_model(rewritten(tmp_path / "plain", exactly))
     tagger.set_params(queue=exact(), strategy=standard).save(tmp_path / "plain")
-    assert not rows.is_sparse(load_model(tmp_path / "plain").weights_)
+    assert not row_layouts.is_sparse(load_model(tmp_path / "plain").weights_)
 
 
 # --------------------------------------------------------------------------- strings
@@ -384,8 +387,8 @@ def test_keys_that_nobody_finds_are_not_saved(tagger, tmp_path):
 
 
 def test_slots_without_a_free_one_among_many_are_refused():
-    from laso.files.weights import CHECKED_AT_A_TIME as N
-    from laso.files.weights import check_slots
+    from laso.files.weight_tensors import CHECKED_AT_A_TIME as N
+    from laso.files.weight_tensors import check_slots
 
     slots = np.zeros((4 * N, 2), np.int64)
     slots[:N, 1] = np.arange(1, N + 1)

@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laso import BadProblem, SearchEstimator
-from laso.engine import checks
-from laso.engine.checks import check_inputs, check_problem, is_needed
+from laso.engine.checking import own_problems
+from laso.engine.checking.own_problems import check_inputs, check_problem, is_needed
 from laso.engine.layout import STEPS, Limit
 from laso.engine.machine import all_of
 from laso.engine.native import CompileError
-from laso.engine.native.bounds import OutOfBounds
+from laso.engine.native.bounds_checks import OutOfBounds
 from laso.engine.problem import CompiledProblem
 from laso.examples.segmentation import LINES, Segmentation, Words
 from laso.tasks.tagging.problem import Tagging
@@ -118,8 +118,8 @@ def named(case: tuple[str, ...]) -> str:
 @pytest.fixture
 def fresh(monkeypatch) -> None:
     """Nothing is checked yet; and all methods can be compiled, which takes long to find out."""
-    monkeypatch.setattr(checks, "_checked", {})
-    monkeypatch.setattr(checks, "_mistake", lambda problem: None)
+    monkeypatch.setattr(own_problems, "_checked", {})
+    monkeypatch.setattr(own_problems, "_mistake", lambda problem: None)
 
 
 def check(problem: type[CompiledProblem], dataset: Any = None, *, learning: bool = True) -> Any:
@@ -370,13 +370,13 @@ def python_limits(problem: type[CompiledProblem]) -> Any:
 def runs(monkeypatch, fresh) -> list[tuple[list[int], bool]]:
     """The inputs of each check, and whether it is for learning."""
     heard: list[tuple[list[int], bool]] = []
-    usual = checks.check_problem
+    usual = own_problems.check_problem
 
     def noted(problem: Any, dataset: Any, order: Any, n_labels: int, *, learning: bool) -> Any:
         heard.append((order.tolist(), learning))
         return usual(problem, dataset, order, n_labels, learning=learning)
 
-    monkeypatch.setattr(checks, "check_problem", noted)
+    monkeypatch.setattr(own_problems, "check_problem", noted)
     return heard
 
 
@@ -426,5 +426,5 @@ def test_an_estimator_checks_for_learning_and_for_prediction(runs):
 
 
 def test_the_check_ends_in_time(fresh, monkeypatch):
-    monkeypatch.setattr(checks, "SECONDS", 0.0)
+    monkeypatch.setattr(own_problems, "SECONDS", 0.0)
     check(Careful, dataset_of([[0] * 100_000], [[0] * 100_000]))

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from laso import BadProblem
-from laso.engine.guards import ReadOnly, guarded
-from laso.engine.trial import Trial
+from laso.engine.checking.dry_run import Trial
+from laso.engine.checking.guarded_arrays import ReadOnly, guarded
 from tests.engine_inputs import Segmenting, corpus_of
 
 # The arrays.

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from laso import CRF, LasoError, OutOfMemory, Parser, Tagger, exact
-from laso.engine import room
-from laso.engine.room import check_room, memory_left
+from laso.engine import memory_limit
+from laso.engine.memory_limit import check_room, memory_left
 from laso.estimators.decoding import decoders_of
 
 WORDS = [["the", "cat", "sleeps"]]
@@ -17,8 +17,8 @@ TREES = [[(2, "det"), (3, "nsubj"), (0, "root")]]
 @pytest.fixture
 def little(monkeypatch):
     """A machine with half a million bytes left, which is asked for everything."""
-    monkeypatch.setattr(room, "SMALL", 0)
-    monkeypatch.setattr(room, "memory_left", lambda: 5e5)
+    monkeypatch.setattr(memory_limit, "SMALL", 0)
+    monkeypatch.setattr(memory_limit, "memory_left", lambda: 5e5)
 
 
 def test_the_system_is_asked(monkeypatch, tmp_path):
@@ -30,11 +30,11 @@ def test_the_system_is_asked(monkeypatch, tmp_path):
     assert issubclass(OutOfMemory, MemoryError)
     (tmp_path / "memory.max").write_text("3000\n", encoding="ascii")
     (tmp_path / "memory.current").write_text("1000\n", encoding="ascii")
-    monkeypatch.setattr(room, "GROUP", tmp_path)
+    monkeypatch.setattr(memory_limit, "GROUP", tmp_path)
     assert memory_left() == 2000.0
     (tmp_path / "memory.max").write_text("max\n", encoding="ascii")
     assert memory_left() > 1e6
-    monkeypatch.setattr(room, "MEMORY", tmp_path / "none")
+    monkeypatch.setattr(memory_limit, "MEMORY", tmp_path / "none")
     assert 1e6 < memory_left() <= math.inf
 
 
@@ -69,8 +69,8 @@ def test_many_labels(little):
 def test_many_pairs_of_labels(monkeypatch):
     words = [[str(i) for i in range(60)]]
     model = Tagger(features=["w[0]", "label[-1]"], epochs=1, queue=exact()).fit(words, words)
-    monkeypatch.setattr(room, "SMALL", 0)
-    monkeypatch.setattr(room, "memory_left", lambda: 12.0 * 60 * 60 - 1)
+    monkeypatch.setattr(memory_limit, "SMALL", 0)
+    monkeypatch.setattr(memory_limit, "memory_left", lambda: 12.0 * 60 * 60 - 1)
     monkeypatch.setattr("laso.engine.machine.check_room", lambda *_: None)
     with pytest.raises(OutOfMemory, match=r"all pairs of 60 labels: .* instead of exact"):
         model.predict(words * 2)

@@ -29,18 +29,18 @@ from laso import (
     worst,
 )
 from laso.engine import layout as at
-from laso.engine import shards as shards_module
-from laso.engine import weight_files
-from laso.engine.array_files import ArrayFile, in_files
+from laso.engine.epochs import InTurn, Plan, Training, train
 from laso.engine.layout import Dataset
 from laso.engine.machine import Machine, as_names, averaged, new_table
 from laso.engine.options import options_for
-from laso.engine.passes import InTurn, Plan, Training, train
+from laso.engine.parallel import shards as shards_module
+from laso.engine.parallel import weight_files
+from laso.engine.parallel.array_files import ArrayFile, in_files
+from laso.engine.parallel.shards import MIXINGS, ShardLearner, in_rounds, shard_of_examples
+from laso.engine.parallel.weight_files import WeightFiles, WeightLog
+from laso.engine.parallel.workers import InShards, Shard, Workers, _mend
 from laso.engine.reference import Reference, input_of, output_of
-from laso.engine.rows import is_sparse
-from laso.engine.shards import MIXINGS, ShardLearner, in_rounds, shard_of_examples
-from laso.engine.weight_files import WeightFiles, WeightLog
-from laso.engine.workers import InShards, Shard, Workers, _mend
+from laso.engine.weights.row_layouts import is_sparse
 from laso.errors import WorkerLost
 from laso.estimators import search
 from laso.problem import Vector

@@ -14,15 +14,16 @@ from hypothesis import strategies as st
 from laso import CRF, SearchEstimator, Tagger, alma, beam, bounded_best_first, exact
 from laso.data import load_bundled
 from laso.data.table import Features
-from laso.engine import chain_search, thresholds
-from laso.engine import exact as exact_engine
+from laso.engine import thresholds
+from laso.engine.lattice import chain_decoding
+from laso.engine.lattice import exact as exact_engine
 from laso.engine.layout import STEPS
 from laso.engine.machine import all_of
 from laso.engine.text import layout as lt
 from laso.errors import LasoError
 from laso.estimators.decoding import decoders_of
 from laso.examples.segmentation import LINES, Segmentation
-from laso.features import inputs, marshalled
+from laso.features import feature_lists, inputs
 from tests.spaces import quick
 from tests.test_own_tasks import Tagging as OwnTagging
 
@@ -117,14 +118,16 @@ def test_compiled_code_reads_what_the_general_code_reads(X):
 @given(st.lists(st.lists(st.dictionaries(names, st.one_of(names, st.booleans())), min_size=1)))
 def test_strings_and_flags_need_no_general_code(X):
     for some in (X, X[:1]):
-        assert marshalled.read_marshalled(some, lt.AS_DICT, named=False) is not None
+        assert feature_lists.read_marshalled(some, lt.AS_DICT, named=False) is not None
 
 
 def test_many_sentences_and_long_names():
-    X = [[{"w": f"{i % 700}" * (i % 90), "x" * 70_000: True}] for i in range(3 * marshalled.SLICE)]
+    X = [
+        [{"w": f"{i % 700}" * (i % 90), "x" * 70_000: True}] for i in range(3 * feature_lists.SLICE)
+    ]
     assert told(inputs.read_attributes, X) == general(inputs.read_attributes, X)
     assert told(inputs.read_attributes, X[:1]) == general(inputs.read_attributes, X[:1])
-    assert marshalled.read_marshalled(X, lt.AS_DICT, named=True) is not None
+    assert feature_lists.read_marshalled(X, lt.AS_DICT, named=True) is not None
 
 
 @quick
@@ -145,8 +148,8 @@ def test_subclasses_of_strings_are_their_characters():
 
 
 def test_another_format_is_noticed(monkeypatch):
-    monkeypatch.setattr(marshalled, "FORMAT", 1)  # numbers are text there
-    assert not marshalled.is_usable.__wrapped__()
+    monkeypatch.setattr(feature_lists, "FORMAT", 1)  # numbers are text there
+    assert not feature_lists.is_usable.__wrapped__()
 
 
 # Chains without a lattice
@@ -163,7 +166,7 @@ def test_chains_equal_lattices_also_where_paths_are_equally_good(seed, most, dty
     model = model.with_weights(model.weights_._replace(v=weights))
     _, dataset = model.encoded([[], *dicts(TEST[:8])])
     engine, order = model.engine(dataset), all_of(dataset)
-    assert chain_search.promises_chains(engine.problem, dataset)
+    assert chain_decoding.promises_chains(engine.problem, dataset)
     found = engine.decode(dataset, order, model.weights_)
     probabilities = engine.label_probabilities(dataset, order, model.weights_)
     with pytest.MonkeyPatch.context() as patch:
@@ -197,7 +200,7 @@ def test_which_taggers_promise_chains(features, constraints, expected):
     made = Tagger(features=features, constraints=constraints, queue=exact()).make_task()
     made.observe([made.read(TRAIN[:5], None)])
     dataset = made.encode(*made.read(TRAIN[:5], None))
-    assert chain_search.promises_chains(made.problem_for(dataset), dataset) == expected
+    assert chain_decoding.promises_chains(made.problem_for(dataset), dataset) == expected
 
 
 # One input at a time

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laso.engine import layout as at
-from laso.engine.kernels.weights import (
+from laso.engine.kernels.weight_table import (
     add_entry_to_row,
     add_sparse_rows,
     entry_of,
@@ -14,8 +14,8 @@ from laso.engine.kernels.weights import (
     weight_at,
 )
 from laso.engine.machine import new_table
-from laso.engine.packed_rows import is_packed, packed
-from laso.engine.rows import dense_rows
+from laso.engine.weights.packed_rows import is_packed, packed
+from laso.engine.weights.row_layouts import dense_rows
 
 LABELS, ROWS = 20, 3
 cells = st.tuples(st.integers(0, ROWS - 1), st.integers(0, LABELS - 1), st.integers(-9, 9))

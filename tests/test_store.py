@@ -8,7 +8,7 @@ import pytest
 from laso import BadData, Chunker, Tagger, exact
 from laso.data import load_bundled, write_columns
 from laso.engine.machine import as_names
-from laso.estimators import streaming
+from laso.estimators.learning import streaming
 
 TRAIN, TEST = load_bundled()
 SMALL = TRAIN[:90]

@@ -10,10 +10,10 @@ from laso import (
     BadModel,
 )
 from laso.engine import layout as at
-from laso.engine.compact import compact_table, make_table
 from laso.engine.machine import as_names, new_table
+from laso.engine.weights.compact import compact_table, make_table
 from laso.files.compression import compressed, decompressed
-from laso.files.weights import pack_weights, unpack_weights
+from laso.files.weight_tensors import pack_weights, unpack_weights
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,12 @@ import pytest
 from laso import Chunker, JointTagger, Tagger, load_model, max_violation
 from laso.data import load_bundled, write_columns
 from laso.engine.machine import as_names
-from laso.estimators import Checkpoint, streaming
-from laso.estimators.explain import explained
-from laso.estimators.inspection import inspected
-from laso.estimators.render import as_html, as_text
-from laso.precision_recall import curve
+from laso.estimators import Checkpoint
+from laso.estimators.capabilities.explain import explained
+from laso.estimators.capabilities.inspection import inspected
+from laso.estimators.capabilities.precision_recall import curve
+from laso.estimators.capabilities.render import as_html, as_text
+from laso.estimators.learning import streaming
 from tests.interruption import StopAfter
 
 TRAIN, TEST = load_bundled()

@@ -38,10 +38,10 @@ from laso.engine.hashing import mix
 from laso.engine.machine import as_names
 from laso.engine.reference import Reference, input_of, output_of
 from laso.errors import BadData, BadTemplate, MissingData
-from laso.evaluation import main_score
 from laso.features import CHUNKING
 from laso.features.inputs import read_input
 from laso.metrics import accuracy, chunk_scores
+from laso.metrics.evaluation import main_score
 from laso.tasks.tagging.problem import Tagging, WeightedTagging
 from tests.spaces import quick
 
@@ -383,7 +383,7 @@ def test_data_are_checked_by_fit(X, y, message):
 def test_importing_laso_is_light_and_finds_the_tagger():
     code = (
         "import sys, laso; assert not {'numba', 'sklearn', 'numpy'} & set(sys.modules);"
-        "assert laso.Tagger.__module__ == 'laso.estimators.tagger'; laso.Taggers"
+        "assert laso.Tagger.__module__ == 'laso.estimators.products.tagger'; laso.Taggers"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.stderr.strip().endswith("module 'laso' has no attribute 'Taggers'")

@@ -19,14 +19,14 @@ from laso import (
     uniform,
     worst,
 )
-from laso.bounds import (
+from laso.problem import Vector
+from laso.theorem_bounds import (
     margin,
     pairs,
     radius,
     theorem1,
     theorem4,
 )
-from laso.problem import Vector
 from tests.separable import (
     TREE,
     Example,

@@ -18,7 +18,8 @@ from laso import (
     uniform,
     worst,
 )
-from laso.bounds import (
+from laso.problem import Vector
+from laso.theorem_bounds import (
     corollary2,
     corollary5,
     deviation,
@@ -29,7 +30,6 @@ from laso.bounds import (
     theorem1,
     theorem4,
 )
-from laso.problem import Vector
 from tests.separable import (
     TREE,
     Example,

@@ -11,7 +11,7 @@ import pytest
 from laso import Tagger, alma, load_model
 from laso.cli.report import advice
 from laso.data import load_bundled, write_columns
-from laso.evaluation import evaluated
+from laso.metrics.evaluation import evaluated
 
 TRAIN, TEST = load_bundled()
 SMALL = TRAIN[:60]
@@ -357,7 +357,7 @@ def test_what_is_streamed_is_the_same_model(laso, folder, task):
 
 
 def test_errors_of_a_stream_name_file_and_line(laso, folder, monkeypatch):
-    monkeypatch.setattr("laso.estimators.streaming.EXAMPLES_AT_A_TIME", 2)
+    monkeypatch.setattr("laso.estimators.learning.streaming.EXAMPLES_AT_A_TIME", 2)
     assert laso("train", "-", "--store", "encoded").code == 2
     write_columns("odd.txt", [*SMALL[:3], [("a", "b", "X-y")]])
     line = sum(len(s) + 1 for s in SMALL[:3]) + 1

@@ -15,9 +15,10 @@ from laso import Tagger, load_model
 from laso.cli import main
 from laso.cli.progress import COMPILING, Display, display
 from laso.data import load_bundled, write_columns
-from laso.engine import compact
 from laso.engine.native import dispatch
-from laso.estimators import Checkpoint, learning
+from laso.engine.weights import compact
+from laso.estimators import Checkpoint
+from laso.estimators.learning import fitting
 from laso.tasks.tagging import Tagging
 from laso.training import Progress
 from tests.commands import without_notice
@@ -196,7 +197,7 @@ def test_a_further_ctrl_c_waits_until_the_model_is_saved(laso, folder, monkeypat
         signal.raise_signal(signal.SIGINT)  # while the weights are made ready
         return pack(table)
 
-    monkeypatch.setattr(learning, "compact_table", packed)
+    monkeypatch.setattr(fitting, "compact_table", packed)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         shown = laso("train", "train.txt", *FAST, "--json")

@@ -23,9 +23,9 @@ from laso import (
     uniform,
     worst,
 )
-from laso.bounds import margins
 from laso.problem import Node, Vector
 from laso.queues import observed
+from laso.theorem_bounds import margins
 from laso.updates import Alma
 from laso.vectors import Kernelised, Linear, PNorm
 from tests.separable import (

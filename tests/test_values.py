@@ -52,8 +52,8 @@ from laso import (
     uniform,
     worst,
 )
+from laso.engine.epochs import Plan
 from laso.engine.options import is_exact
-from laso.engine.passes import Plan
 from laso.queues import observed
 from laso.training import visiting_order
 from laso.values import (

@@ -143,7 +143,7 @@ class Model:
             own, a feature name is not text, number, truth value, None or a tuple of these, or the
             weights have a kernel.
         """
-        from laso.files.reference import write_model
+        from laso.files.reference_models import write_model
 
         return write_model(path, self)
 
@@ -172,7 +172,7 @@ class Model:
         BadModel
             The file is damaged or holds another kind of model.
         """
-        from laso.files.reference import read_model
+        from laso.files.reference_models import read_model
 
         return cls(problem, *read_model(path, limit))
 

@@ -23,7 +23,7 @@ EPOCHS, PATIENCE = 10, 2
 
 def tagger(**given: Any) -> Any:
     """Return the estimator, for a file with words, tags and chunk tags."""
-    from laso.estimators.joint import JointTagger
+    from laso.estimators.products.joint import JointTagger
 
     return partial(JointTagger, layers=LAYERS, constraints={"chunk": "BIO"}, **given)
 

@@ -103,7 +103,7 @@ def is_usual(model: Any) -> bool:
 def scores_of(model: Any, path: Path) -> Row:
     """Return the scores on a test file, and the time from reading it to the last tree."""
     from laso.data import read_columns
-    from laso.tree_metrics import tree_scores
+    from laso.metrics.trees import tree_scores
 
     predicted, seconds = timed_predict(model, path)
     gold = [[(int(token[-2]), token[-1]) for token in tokens] for tokens in read_columns(path)]

@@ -103,7 +103,7 @@ CLAIMS = (
 
 def chunker() -> Any:
     """Return the estimator."""
-    from laso.estimators.chunker import Chunker
+    from laso.estimators.products.chunker import Chunker
 
     return Chunker
 

@@ -1,6 +1,6 @@
 """Theorems 1 and 4 on data: corrections until no error is left, against the bounds (section 4.2).
 
-The margin is that of ``laso.bounds``, over all decisions on the good paths. It is computed from the
+The margin is that of ``laso.theorem_bounds``, over all decisions on the good paths, from the
 factors of the joint problem, since the feature vectors of all steps would take hours in Python.
 """
 
@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from laso.bounds import theorem1, theorem4
 from laso.engine import layout as at
 from laso.engine.layout import SAME_LABEL, Array, Input, Out
 from laso.engine.problem import CompiledProblem
@@ -29,6 +28,7 @@ from laso.tasks.joint.problem import (
     SIZE,
     Joint,
 )
+from laso.theorem_bounds import theorem1, theorem4
 from studies.measure import Row, format_table
 from studies.paper import joint
 from studies.report import Plan

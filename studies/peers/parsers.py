@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from laso.tree_metrics import tree_scores
+from laso.metrics.trees import tree_scores
 from studies.measure import Settings
 from studies.peers.systems import run_vw
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from laso.data import find_corpus
-from laso.tree_metrics import tree_scores
+from laso.metrics.trees import tree_scores
 from studies import measure
 from studies.measure import Failures, Job, Row, Say, fastest, format_table, peak_mb
 from studies.peers.parsers import SYSTEMS, ParserSystem, read_trees, trees_of

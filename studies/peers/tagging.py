@@ -27,7 +27,7 @@ from studies.peers.systems import SYSTEMS, System, absent, import_seconds, label
 
 # Folders and files of laso that a tagger does not use.
 OTHER_TASKS = (
-    *("estimators/chunker.py", "features/lists.py", "features/schemes.py"),
+    *("estimators/products/chunker.py", "features/lists.py", "features/schemes.py"),
     *("tasks/chunking/", "tasks/clustering/", "tasks/parsing/"),
 )
 MEASURES = (

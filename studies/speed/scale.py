@@ -21,7 +21,7 @@ from laso import Tagger
 from laso.cli.settings import Settings
 from laso.cli.tag import Extras, tag
 from laso.engine import layout as at
-from laso.engine.workers import Workers
+from laso.engine.parallel.workers import Workers
 from laso.training import Progress
 from studies.defaults import data as study_data
 from studies.measure import Row, Say, load, machine, run_missing

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from laso.data import Sentence
-from laso.evaluation import main_score
+from laso.metrics.evaluation import main_score
 from studies import corpus, measure
 from studies.measure import Row
 from studies.peers import systems, template

@@ -18,11 +18,11 @@ import numpy as np
 
 from laso import Checkpoint, LasoError, Model, Parser, Tagger, load_model
 from laso.data import load_bundled, write_columns
-from laso.engine.array_files import in_files
 from laso.engine.layout import Dataset
 from laso.engine.machine import as_names
 from laso.engine.native import cache as code_cache
 from laso.engine.native import trust
+from laso.engine.parallel.array_files import in_files
 from laso.examples import tagging
 from laso.files.atomic import PATTERN, temporary_folder
 from laso.files.container import file_bytes
@@ -140,7 +140,7 @@ def _stream(folder: Path) -> None:
 
 
 def _encode(folder: Path) -> None:
-    from laso.estimators.streaming import stored
+    from laso.estimators.learning.streaming import stored
 
     model = Tagger()
     with stored(model, model.make_task(), lambda: SMALL, folder / "a" / "b"):

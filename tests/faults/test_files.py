@@ -14,7 +14,7 @@ import pytest
 from laso import BadModel, Checkpoint, Tagger, load_model
 from laso.data import load_bundled, write_columns
 from laso.engine.machine import as_names
-from laso.estimators import streaming
+from laso.estimators.learning import streaming
 from laso.files import atomic, container, limits
 
 TRAIN, TEST = load_bundled()

@@ -18,7 +18,7 @@ from laso.engine.machine import as_names
 from laso.estimators import SearchEstimator
 from laso.estimators.publishing import TRANSIENT
 from laso.examples.segmentation import Segmentation
-from laso.features import marshalled
+from laso.features import feature_lists
 from tests.faults.forks import survived
 from tests.faults.threads import PARTS, TRAIN, Reader, X, together, while_reading
 
@@ -214,7 +214,7 @@ def test_a_signal_may_predict_while_its_thread_reads():
     sentences = [[{"w": word} for word in words] for words in (["a", "b"], ["c", "d", "e"])]
     model = Tagger(epochs=3).fit(sentences, [["A", "B"], ["C", "D", "E"]])
     wanted = [model.predict_single(sentence) for sentence in sentences]
-    plain = marshalled.ListReader.read
+    plain = feature_lists.ListReader.read
     deep: list[int] = []
 
     def read(self: Any, data: bytes, kinds: int) -> Any:
@@ -222,10 +222,10 @@ def test_a_signal_may_predict_while_its_thread_reads():
             deep.append(1)
             self.data[: len(data)] = data  # what read begins with
             assert model.predict_single(sentences[1]) == wanted[1]
-            assert self not in marshalled._free
+            assert self not in feature_lists._free
         return plain(self, data, kinds)
 
-    with mock.patch.object(marshalled.ListReader, "read", read):
+    with mock.patch.object(feature_lists.ListReader, "read", read):
         assert model.predict_single(sentences[0]) == wanted[0]
     assert deep
 

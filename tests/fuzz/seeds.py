@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from laso import Chunker, JointTagger, Parser, Tagger, exact, sgd, standard
-from laso.engine.rows import MANY_LABELS
+from laso.engine.weights.row_layouts import MANY_LABELS
 from tests.fuzz.targets import CORPUS
 
 X = [["the", "kettle", "boiled"], ["a", "dog", "slept"], ["dogs", "slept"]]

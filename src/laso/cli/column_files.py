@@ -21,7 +21,7 @@ from laso.data.table import locating
 from laso.engine.machine import default_threads
 from laso.errors import LasoError
 from laso.features.column_text import Batch, Batches, Reader, is_plain, written
-from laso.features.lexicon import is_numbered, sizes_of
+from laso.features.value_tables import is_numbered, sizes_of
 from laso.tasks.sequences import SequenceTask
 
 if TYPE_CHECKING:

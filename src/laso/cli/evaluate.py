@@ -12,10 +12,10 @@ from laso.cli import options
 from laso.errors import BadData
 
 if TYPE_CHECKING:
-    from laso.calibration import Reliability
     from laso.cli.own import Score
     from laso.cli.settings import Settings
     from laso.estimators import SearchEstimator
+    from laso.metrics.calibration import Reliability
 
 
 def run(
@@ -48,7 +48,7 @@ def run(
     """
     from laso.cli import own
     from laso.cli.settings import Settings, checked
-    from laso.evaluation import evaluated
+    from laso.metrics.evaluation import evaluated
 
     given = checked(Settings(task=task, format=form, separator=separator, comment=comment))
     if len(paths) < (1 if compare else 2):

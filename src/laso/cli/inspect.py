@@ -37,8 +37,8 @@ def inspect(
     """
     from laso.cli import own
     from laso.cli.settings import Settings, checked
-    from laso.estimators.render import as_html as html
-    from laso.estimators.render import as_text as text
+    from laso.estimators.capabilities.render import as_html as html
+    from laso.estimators.capabilities.render import as_text as text
 
     if as_json and as_html:
         raise typer.BadParameter("--json and --html exclude each other")
@@ -73,8 +73,8 @@ def explain(
     """
     from laso.cli import own
     from laso.cli.settings import Settings, checked
-    from laso.estimators.explain import explained
-    from laso.estimators.render import as_text
+    from laso.estimators.capabilities.explain import explained
+    from laso.estimators.capabilities.render import as_text
 
     given = checked(Settings(task=task, format=form))
     if task is not None:

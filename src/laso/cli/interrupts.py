@@ -39,8 +39,8 @@ class Interrupts:
 
 def is_trained(model: SearchEstimator) -> bool:
     """Whether the training of a model is over: finished, converged or interrupted."""
-    from laso.engine.passes import Plan
-    from laso.estimators.learning import most_epochs
+    from laso.engine.epochs import Plan
+    from laso.estimators.learning.fitting import most_epochs
 
     training = getattr(model.draft, "training_", None)
     if training is None:

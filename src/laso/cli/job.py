@@ -118,7 +118,7 @@ def planned(files: Sequence[str], given: Settings, *, store: Path | None = None)
 
 def split(data: Data, given: Settings) -> tuple[Data, Data | None]:
     """Return the examples to learn from, and the held-out ones or None."""
-    from laso.estimators.learning import held_out
+    from laso.estimators.learning.fitting import held_out
 
     n, fraction = len(data), given.held_out
     if fraction is None:
@@ -186,7 +186,7 @@ def learn(
 ) -> SearchEstimator:
     """Train, from where an earlier run was cut short if there is one."""
     from laso.estimators import Checkpoint
-    from laso.estimators.learning import most_epochs
+    from laso.estimators.learning.fitting import most_epochs
 
     beside = path.with_name(path.name + CHECKPOINT)
     model = job.estimator()

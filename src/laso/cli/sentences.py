@@ -20,8 +20,8 @@ from laso.data.columns import Block, counted
 from laso.data.formats import CONLLU, TREE, ColumnRoles, Format, default_roles, guessed
 from laso.data.reading import read as read_sentences
 from laso.errors import BadData, listed
-from laso.evaluation import Evaluation, is_known
 from laso.files.opening import open_input
+from laso.metrics.evaluation import Evaluation, is_known
 
 if TYPE_CHECKING:
     from laso.estimators import SearchEstimator

@@ -15,14 +15,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from laso.arow import arow
+from laso.crfsuite.fitting import Events, Stopping, in_turn
 from laso.crfsuite.log import LinePerIteration, TrainingLog, TrainingRecord
 from laso.crfsuite.parameters import LINE_SEARCHES, PARAMETERS, algorithm_named, parameters_of
 from laso.crfsuite.tagger import Tagger as CRFsuiteTagger
-from laso.crfsuite.training import Events, Stopping, in_turn
 from laso.data.table import Features
 from laso.engine.layout import Array
+from laso.estimators.products.tagger import Tagger
 from laso.estimators.publishing import TRANSIENT
-from laso.estimators.tagger import Tagger
 from laso.features.frequency import Frequencies, frequencies
 from laso.features.inputs import read_attributes, read_labels
 from laso.learn import standard

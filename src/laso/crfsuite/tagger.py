@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from laso.data.table import Data
-from laso.engine.exact import ExactMachine
+from laso.engine.lattice.exact import ExactMachine
 from laso.engine.machine import all_of
 from laso.errors import BadModel, listed, quoted
-from laso.estimators.tagger import Tagger as Estimator
+from laso.estimators.products.tagger import Tagger as Estimator
 from laso.features.inputs import read_labels
 from laso.files import estimator as stored
 from laso.files.atomic import write_text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from laso.engine.exact import ExactMachine
+from laso.engine.lattice.exact import ExactMachine
 from laso.engine.machine import Machine
 from laso.engine.options import STRATEGIES, is_exact, options_for
 from laso.engine.problem import CompiledProblem

@@ -14,19 +14,19 @@ import numpy as np
 
 from laso.engine import layout as at
 from laso.engine import thresholds
-from laso.engine.bloom import filtered
-from laso.engine.chain_search import new_chain_search, promises_chains
-from laso.engine.checks import is_needed
-from laso.engine.exact import ExactMachine
+from laso.engine.checking.own_problems import is_needed
 from laso.engine.lattice import layout as la
+from laso.engine.lattice.chain_decoding import new_chain_search, promises_chains
+from laso.engine.lattice.exact import ExactMachine
 from laso.engine.lattice.layout import Paths
+from laso.engine.lattice.space import new_lattice
 from laso.engine.layout import Array, Dataset, Out, WeightTable
 from laso.engine.machine import Machine, all_of, check_nodes, longer, new_run
 from laso.engine.native import compiled
 from laso.engine.native.calls import Prepared
-from laso.engine.packed_rows import faster
-from laso.engine.rows import densified, largest_of
-from laso.engine.space import new_lattice
+from laso.engine.weights.bloom import filtered
+from laso.engine.weights.packed_rows import faster
+from laso.engine.weights.row_layouts import densified, largest_of
 from laso.locks import cached_property
 
 ITEMS, POOL, VALUES, SPEC = 0, 2, 3, 4  # the arrays of a dataset that differ between calls

@@ -11,15 +11,16 @@ import numpy as np
 
 from laso.engine import layout as at
 from laso.engine import option_kinds as kinds
-from laso.engine.bloom import filtered, without_filter
-from laso.engine.checks import check_inputs, is_needed
-from laso.engine.empty_rows import has_empty_rows, without_empty_rows
+from laso.engine.checking.own_problems import check_inputs, is_needed
 from laso.engine.layout import Array, Dataset, Out, Run, WeightTable
+from laso.engine.memory_limit import check_room
 from laso.engine.native import Kernels, compiled
 from laso.engine.option_kinds import Options
 from laso.engine.problem import CompiledProblem, has_named_factors, is_factored
-from laso.engine.room import check_room
-from laso.engine.rows import (
+from laso.engine.weights.bloom import filtered, without_filter
+from laso.engine.weights.empty_rows import has_empty_rows, without_empty_rows
+from laso.engine.weights.hash_table import placed, used_slots
+from laso.engine.weights.row_layouts import (
     ROWS_AT_A_TIME,
     dense_rows,
     grown_entries,
@@ -27,7 +28,7 @@ from laso.engine.rows import (
     n_labels,
     new_rows,
 )
-from laso.engine.shared import (
+from laso.engine.workspace import (
     capped,
     keep_caps,
     named_rows,
@@ -36,7 +37,6 @@ from laso.engine.shared import (
     with_segments,
     with_shared,
 )
-from laso.engine.slots import placed, used_slots
 from laso.errors import BadProblem, LasoError, SearchFailed, Unreachable
 
 MOST_TRIES = 10  # to make room for an update, each with twice the room of the one before

@@ -16,7 +16,7 @@ import numpy as np
 
 from laso.engine import layout as at
 from laso.engine.hashing import mix
-from laso.engine.kernels.weights import drop_features
+from laso.engine.kernels.weight_table import drop_features
 from laso.engine.layout import Array, Dataset, Input, Out
 from laso.engine.options import own_key
 from laso.engine.problem import CompiledProblem

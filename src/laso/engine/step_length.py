@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 
-from laso.engine.checks import is_needed, tell
+from laso.engine.checking.own_problems import is_needed, tell
 from laso.engine.layout import Array, Dataset, Input
 from laso.engine.problem import CompiledProblem
 from laso.engine.reference import Reference, input_of, output_of

@@ -21,13 +21,13 @@ from laso.training import Model
 
 if TYPE_CHECKING:
     from laso.crfsuite.crf import CRF
-    from laso.estimators.averaging import average_models
-    from laso.estimators.chunker import Chunker
-    from laso.estimators.joint import JointTagger
-    from laso.estimators.learning import Checkpoint, Size
-    from laso.estimators.parser import Parser
+    from laso.estimators.learning.averaging import average_models
+    from laso.estimators.learning.fitting import Checkpoint, Size
+    from laso.estimators.products.chunker import Chunker
+    from laso.estimators.products.joint import JointTagger
+    from laso.estimators.products.parser import Parser
+    from laso.estimators.products.tagger import Tagger
     from laso.estimators.search import SearchEstimator
-    from laso.estimators.tagger import Tagger
 
 __all__ = [
     "CRF",
@@ -44,17 +44,17 @@ __all__ = [
 
 ESTIMATORS = {  # those that a file may name, and their modules: only the named one is imported
     "SearchEstimator": "laso.estimators.search",
-    "Tagger": "laso.estimators.tagger",
-    "Chunker": "laso.estimators.chunker",
-    "JointTagger": "laso.estimators.joint",
-    "Parser": "laso.estimators.parser",
+    "Tagger": "laso.estimators.products.tagger",
+    "Chunker": "laso.estimators.products.chunker",
+    "JointTagger": "laso.estimators.products.joint",
+    "Parser": "laso.estimators.products.parser",
     "CRF": "laso.crfsuite.crf",
 }
 _LATER = {
     **ESTIMATORS,
-    "Checkpoint": "laso.estimators.learning",
-    "Size": "laso.estimators.learning",
-    "average_models": "laso.estimators.averaging",
+    "Checkpoint": "laso.estimators.learning.fitting",
+    "Size": "laso.estimators.learning.fitting",
+    "average_models": "laso.estimators.learning.averaging",
 }
 
 

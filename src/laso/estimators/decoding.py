@@ -16,8 +16,8 @@ from laso.engine.decoder import Decoder, KeptDecoder
 from laso.engine.layout import Array, Dataset
 from laso.engine.problem import CompiledProblem
 from laso.engine.text import layout as lt
-from laso.estimators.tables import may_overflow
-from laso.features.marshalled import ListReader, is_usable
+from laso.estimators.learning.tables import may_overflow
+from laso.features.feature_lists import ListReader, is_usable
 
 if TYPE_CHECKING:
     from laso.estimators.prediction import Predictor

@@ -13,7 +13,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from laso.engine.workers import Workers
+from laso.engine.parallel.workers import Workers
 
 if TYPE_CHECKING:
     from laso.estimators.prediction import Predictor

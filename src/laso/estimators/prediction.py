@@ -10,26 +10,28 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from laso.calibration import Reliability
 from laso.data.table import locating
 from laso.engine import thresholds
 from laso.engine.choose import engine_for
 from laso.engine.decoder import Decoder
-from laso.engine.exact import ExactMachine
+from laso.engine.epochs import Training
+from laso.engine.lattice.exact import ExactMachine
 from laso.engine.layout import Dataset, WeightTable
 from laso.engine.machine import Machine, default_threads
-from laso.engine.passes import Training
 from laso.engine.problem import CompiledProblem
 from laso.errors import BadModel, listed, quoted
-from laso.estimators import confidence, learning, nbest, parallel
-from laso.estimators.class_weights import ClassWeight
-from laso.estimators.confidence import Confidence
+from laso.estimators import parallel
+from laso.estimators.capabilities import confidence, nbest
+from laso.estimators.capabilities.confidence import Confidence
 from laso.estimators.decoding import decoders_of
+from laso.estimators.learning import fitting
+from laso.estimators.learning.class_weights import ClassWeight
+from laso.estimators.learning.tables import check_overflow, with_bias
 from laso.estimators.publishing import Published, consistent
-from laso.estimators.tables import check_overflow, with_bias
 from laso.files import estimator as stored
 from laso.files.atomic import naming
 from laso.files.container import file_bytes, write_file
+from laso.metrics.calibration import Reliability
 from laso.queues import MakeQueue, beam
 from laso.tasks.base import Task
 from laso.training import Rule, Strategy
@@ -236,7 +238,7 @@ class Predictor(Published):
             For each input None, labels that are banned in all of it, or such labels for each item.
             Of a tree, the labels of arcs, or for each word labels, heads and pairs of both.
         """
-        from laso.estimators.forced import forced
+        from laso.estimators.capabilities.forced import forced
 
         self.require("weights_")
         inputs = list(X)
@@ -247,7 +249,7 @@ class Predictor(Published):
     @consistent
     def explain(self, x: Any, *, features: int = 10) -> dict[str, Any]:
         """Return why an input gets its output: the decisions, their features, their runners-up."""
-        from laso.estimators.explain import explained
+        from laso.estimators.capabilities.explain import explained
 
         return explained(self, x, features=features)
 
@@ -257,7 +259,7 @@ class Predictor(Published):
 
         With the gold output ``y``, each node tells whether it is y-good.
         """
-        from laso.estimators.explain import traced
+        from laso.estimators.capabilities.explain import traced
 
         return traced(self, x, y)
 
@@ -267,7 +269,7 @@ class Predictor(Published):
 
         With ``data``, features that only inputs can name, such as pairs of words, are named too.
         """
-        from laso.estimators.inspection import inspected
+        from laso.estimators.capabilities.inspection import inspected
 
         return inspected(self, features=features, data=data)
 
@@ -311,7 +313,7 @@ class Predictor(Published):
         changed : float, default=0.0
             The fraction of the outputs of ``X`` that may change, for a still smaller model.
         """
-        from laso.estimators.freezing import frozen
+        from laso.estimators.capabilities.freezing import frozen
 
         if not 0.0 <= changed < 1.0:
             raise ValueError(f"changed must be a fraction from 0 to below 1, found {changed!r}")
@@ -321,10 +323,10 @@ class Predictor(Published):
     # ------------------------------------------------------------------ files
 
     @property
-    def size_(self) -> learning.Size:
+    def size_(self) -> fitting.Size:
         """The size of the model in memory; ``save`` returns its size on disk."""
         self.require("weights_")
-        return learning.size_of(self.weights_)
+        return fitting.size_of(self.weights_)
 
     @consistent
     def save(

@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, TypedDict
 
 from laso.data.table import locating
+from laso.engine.epochs import After
 from laso.engine.layout import Dataset
 from laso.engine.machine import Machine
 from laso.engine.options import is_exact
-from laso.engine.passes import After
-from laso.engine.rows import MANY_LABELS
-from laso.engine.shards import MIXINGS, MOST_SHARDS
+from laso.engine.parallel.shards import MIXINGS, MOST_SHARDS
+from laso.engine.weights.row_layouts import MANY_LABELS
 from laso.errors import InputError, quoted
-from laso.estimators import learning
-from laso.estimators.class_weights import ClassWeight, check_siblings, is_class_weight
-from laso.estimators.dropout import is_rate, why_no_dropout
-from laso.estimators.learning import Checkpoint, Examples
+from laso.estimators.learning import fitting
+from laso.estimators.learning.class_weights import ClassWeight, check_siblings, is_class_weight
+from laso.estimators.learning.dropout_rates import is_rate, why_no_dropout
+from laso.estimators.learning.fitting import Checkpoint, Examples
+from laso.estimators.learning.streaming import Source, stored
 from laso.estimators.prediction import Predictor
-from laso.estimators.streaming import Source, stored
 from laso.learn import delayed, early, restart
 from laso.params import check_parameters, is_n_jobs, is_whole
 from laso.queues import MakeQueue
@@ -310,20 +310,20 @@ class SearchEstimator(Predictor):
     ) -> None:
         """Do the work of ``fit``, on a draft."""
         self.validate()
-        clock = learning.Clock()
+        clock = fitting.Clock()
         task = self._new_task()
         with clock("read"):
             inputs, outputs = task.read(X, y)
         with clock("features"):
             with locating(inputs):
                 task.observe([(inputs, outputs)])
-            learning.begin(self, task)
+            fitting.begin(self, task)
             examples = self._examples(inputs, outputs, dev)
             del inputs, outputs
             self.fingerprint_ = examples.fingerprint
         with clock("train"):
-            epochs = learning.most_epochs(self)
-            learning.train(self, examples, epochs, progress, checkpoint, after_epoch)
+            epochs = fitting.most_epochs(self)
+            fitting.train(self, examples, epochs, progress, checkpoint, after_epoch)
         self.seconds_ = clock.seconds
 
     def _new_task(self) -> Task:
@@ -355,8 +355,8 @@ class SearchEstimator(Predictor):
         ):
             examples = draft._with_dev(dataset, dev)
             draft.fingerprint_ = examples.fingerprint
-            epochs = learning.most_epochs(draft)
-            learning.train(draft, examples, epochs, progress, checkpoint)
+            epochs = fitting.most_epochs(draft)
+            fitting.train(draft, examples, epochs, progress, checkpoint)
         return self
 
     def resume(
@@ -376,9 +376,9 @@ class SearchEstimator(Predictor):
         """
         self.validate()
         with self.learning() as draft:
-            learning.continue_with(draft)
+            fitting.continue_with(draft)
             examples = draft._examples(*draft.task_.read(X, y), dev)
-            learning.resume(draft, examples, epochs, progress, checkpoint)
+            fitting.resume(draft, examples, epochs, progress, checkpoint)
         return self
 
     def resume_stream(
@@ -394,10 +394,10 @@ class SearchEstimator(Predictor):
         """Go on as ``resume`` does, with the data of ``fit_stream``."""
         self.validate()
         with self.learning() as draft:
-            learning.continue_with(draft)
+            fitting.continue_with(draft)
             with stored(draft, draft.task_, source, Path(store)) as dataset:
                 examples = draft._with_dev(dataset, dev)
-                learning.resume(draft, examples, epochs, progress, checkpoint)
+                fitting.resume(draft, examples, epochs, progress, checkpoint)
         return self
 
     def partial_fit(
@@ -414,7 +414,7 @@ class SearchEstimator(Predictor):
         is learned to be avoided, too.
         """
         self.validate()
-        learning.check_partial(self)
+        fitting.check_partial(self)
         with self.learning() as draft:
             draft._learn_more(X, y, classes, progress)
         return self
@@ -424,20 +424,20 @@ class SearchEstimator(Predictor):
     ) -> None:
         fitted = hasattr(self, "weights_")
         if fitted:
-            learning.continue_with(self)
+            fitting.continue_with(self)
         task = self.task_ if fitted else self.make_task()
         inputs, outputs = task.read(X, y)
         with locating(inputs):
             task.observe([(inputs, outputs)], classes=() if fitted or classes is None else classes)
         if fitted:
-            learning.widen(self)
+            fitting.widen(self)
         else:
-            learning.begin(self, task)
+            fitting.begin(self, task)
         examples = Examples(self.encode_gold(inputs, outputs))
         self.fingerprint_ = examples.fingerprint
-        training = learning.resumable(self)
+        training = fitting.resumable(self)
         training.converged = False
-        learning.train(self, examples, training.epoch + 1, progress)
+        fitting.train(self, examples, training.epoch + 1, progress)
 
     def encode_gold(self, inputs: Any, outputs: Any) -> Dataset:
         """Return examples as arrays to learn from."""
@@ -456,7 +456,7 @@ class SearchEstimator(Predictor):
         if dev is not None or self.held_out is None:
             return self._with_dev(dataset, dev)
         gold = self.task_.gold_outputs(inputs, outputs)
-        return learning.with_held_out(self, dataset, inputs, gold)
+        return fitting.with_held_out(self, dataset, inputs, gold)
 
     def _with_dev(self, dataset: Dataset, dev: Any) -> Examples:
         if dev is None:

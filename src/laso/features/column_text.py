@@ -19,7 +19,7 @@ from laso.engine.native import text_kernels
 from laso.engine.text import layout as lt
 from laso.engine.text.layout import PAD, Cells, Lines
 from laso.features.encoder import ColumnEncoder
-from laso.features.lexicon import NewValues, known_values
+from laso.features.value_tables import NewValues, known_values
 
 CHUNK = 1 << 18  # bytes to read at a time
 NONE = np.zeros(0, np.int64)

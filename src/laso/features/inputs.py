@@ -10,7 +10,7 @@ A sentence is a list of tokens, and a token is one of
 ``read_attributes`` reads feature lists only, in all formats of python-crfsuite: a tuple is then a
 list of features, too.
 
-No Python code runs per token: ``laso.features.marshalled`` reads feature lists of strings and
+No Python code runs per token: ``laso.features.feature_lists`` reads feature lists of strings and
 numbers, and for the others look-ups run in ``map``, everything else in NumPy.
 """
 
@@ -30,9 +30,9 @@ from laso.data.reading import contents, read_column_file
 from laso.data.table import Array, Columns, Data, Features, columns_of, position
 from laso.engine.text.layout import AS_DICT, AS_LIST, AS_TUPLE
 from laso.errors import BadData, BadFeature, InputError, quoted
+from laso.features.feature_lists import read_marshalled
 from laso.features.keys import encoded_strings, text_keys
 from laso.features.keys import mix_arrays as mix_arrays
-from laso.features.marshalled import read_marshalled
 
 TOGETHER = 50  # sentences of an iterator in memory at a time
 KINDS: dict[type, int] = {dict: AS_DICT, list: AS_LIST, tuple: AS_TUPLE}

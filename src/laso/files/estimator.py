@@ -13,17 +13,18 @@ import numpy as np
 
 from laso.data.formats import KINDS
 from laso.engine import layout as at
-from laso.engine.compact import keys_and_rows
-from laso.engine.exact import ExactMachine
-from laso.engine.passes import Training
-from laso.engine.rows import densified
+from laso.engine.epochs import Training
+from laso.engine.lattice.exact import ExactMachine
+from laso.engine.weights.compact import keys_and_rows
+from laso.engine.weights.row_layouts import densified
 from laso.errors import BadModel, quoted
-from laso.estimators import ESTIMATORS, learning
-from laso.estimators.class_weights import BALANCED, is_class_weight
-from laso.estimators.confidence import TEMPERATURE
-from laso.estimators.freezing import FROZEN, HALF
+from laso.estimators import ESTIMATORS
+from laso.estimators.capabilities.confidence import TEMPERATURE
+from laso.estimators.capabilities.freezing import FROZEN, HALF
+from laso.estimators.learning import fitting
+from laso.estimators.learning.class_weights import BALANCED, is_class_weight
 from laso.features.templates import Template
-from laso.files import weights
+from laso.files import weight_tensors
 from laso.files.container import Header, Tensors, as_bad_model, read_bytes, read_file
 from laso.params import Estimator, is_whole
 from laso.tasks import REGISTRY
@@ -48,14 +49,14 @@ def packed_model(
             raise ValueError(
                 f"training can only resume from unrounded weights, found precision={precision!r}"
             )
-        state = learning.resumable(model)
+        state = fitting.resumable(model)
         state = replace(state, table=densified(state.table)) if dense else state
-        tensors |= weights.pack_learning(state)
+        tensors |= weight_tensors.pack_learning(state)
     elif precision is None and FROZEN in model.metadata_:
         precision = model.metadata_[FROZEN]["precision"] if compress else None
-    weights.check_keys(table)
+    weight_tensors.check_keys(table)
     table = densified(table) if dense else table
-    tensors |= weights.pack_weights(table, precision, compress=compress)
+    tensors |= weight_tensors.pack_weights(table, precision, compress=compress)
     bits = int(table.ints[at.BITS])
     keys = None if bits else keys_and_rows(table)[0]
     task_header, task_tensors = model.task_.pack(keys)
@@ -154,7 +155,7 @@ def restored_model(header: Header, tensors: Tensors, task: Task | None) -> Searc
         raise BadModel(f"found {quoted(header['labels'])} labels, expected {n_labels}")
     model.classes_ = np.array(task.classes, dtype=object)
     bits, sparse = _number(header["bits"]), not _has_lattice(model, task)
-    table = weights.unpack_weights(tensors, n_labels, dtype, bits, sparse=sparse)
+    table = weight_tensors.unpack_weights(tensors, n_labels, dtype, bits, sparse=sparse)
     history = header["history"]
     scores = [float(score) for score in history["scores"]]
     training = Training(
@@ -168,10 +169,10 @@ def restored_model(header: Header, tensors: Tensors, task: Task | None) -> Searc
         interrupted=bool(history["interrupted"]),
     )
     model.weights_, model.fingerprint_ = table, _number(history["fingerprint"])
-    learning.report(model, training)
+    fitting.report(model, training)
     model.training_ = None
     if header["training"]:
-        weights.unpack_learning(training, tensors, n_labels, dtype)
+        weight_tensors.unpack_learning(training, tensors, n_labels, dtype)
         model.training_ = training
     return model
 

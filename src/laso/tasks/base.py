@@ -150,7 +150,7 @@ class Task(BatchTask):
 
     def evaluation(self, gold: Sequence[Any], predicted: Sequence[Any]) -> Any:
         """Return the evaluation that the command line writes; it has score, as_json and str."""
-        from laso.evaluation import evaluated
+        from laso.metrics.evaluation import evaluated
 
         return evaluated(gold, predicted)
 

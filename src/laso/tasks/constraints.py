@@ -11,7 +11,7 @@ import numpy as np
 from laso.data.table import position
 from laso.engine.layout import Array
 from laso.errors import BadData
-from laso.evaluation import are_chunks
+from laso.metrics.evaluation import are_chunks
 
 
 @dataclass(frozen=True)

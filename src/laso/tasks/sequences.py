@@ -17,7 +17,6 @@ from laso.engine.hashing import mix
 from laso.engine.layout import Array, Dataset
 from laso.errors import BadData, BadModel, listed, quoted
 from laso.features.base import WordLists
-from laso.features.cells import read_cells
 from laso.features.encoder import (
     ColumnEncoder,
     distinct_labels,
@@ -26,6 +25,7 @@ from laso.features.encoder import (
 )
 from laso.features.inputs import read_input, read_labels, string_keys
 from laso.features.lists import read_word_list
+from laso.features.numbered_columns import read_cells
 from laso.features.stored import characters, other_bases
 from laso.features.stored_encoder import CHARACTERS, plain_encoder, restore_encoder, stored_names
 from laso.features.templates import BIAS, LABEL, Template, parse_templates

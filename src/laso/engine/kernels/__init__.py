@@ -1,15 +1,15 @@
 """Figures 1 and 2 over integer states, to be compiled together with a problem's methods.
 
 placeholders.py  the names of the problem's methods
-weights.py       the weight table
+weight_table.py       the weight table
 promises.py      checks of what these methods return
 bundles.py       bundles of features, and the memo of their sums
-bounds.py        upper bounds on sums
+upper_bounds.py        upper bounds on sums
 factors.py       steps with factors
 steps.py         the features and the score of one step
 agenda.py        nodes and the agenda
 expansion.py     expansion of nodes
-updates.py       Delta, and the updates
+weight_updates.py       Delta, and the updates
 figures.py       Figure 1 and Figure 2
 segments.py      expansion where steps are segments, when rounds open
 entry.py         many inputs in one call
@@ -21,7 +21,6 @@ JIT off the same code runs as plain Python.
 
 from laso.engine.kernels import (
     agenda,
-    bounds,
     bundles,
     entry,
     expansion,
@@ -31,21 +30,22 @@ from laso.engine.kernels import (
     promises,
     segments,
     steps,
-    updates,
-    weights,
+    upper_bounds,
+    weight_table,
+    weight_updates,
 )
 
 MODULES = (
     placeholders,
-    weights,
+    weight_table,
     promises,
     bundles,
-    bounds,
+    upper_bounds,
     factors,
     steps,
     agenda,
     expansion,
-    updates,
+    weight_updates,
     figures,
     segments,
     entry,

@@ -23,7 +23,7 @@ from laso.engine.kernels.promises import (
     checked_labels,
     checked_sub_block,
 )
-from laso.engine.kernels.weights import (
+from laso.engine.kernels.weight_table import (
     add_known_rows,
     add_rows,
     fill,

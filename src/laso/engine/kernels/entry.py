@@ -5,10 +5,10 @@
 from __future__ import annotations
 
 from laso.engine.hashing import mix
-from laso.engine.kernels.bounds import choose_caps
 from laso.engine.kernels.bundles import forget_sums
 from laso.engine.kernels.figures import forget_example, learn_full, learn_one, search_one
 from laso.engine.kernels.placeholders import CAPPED, FULL, limits
+from laso.engine.kernels.upper_bounds import choose_caps
 from laso.engine.layout import (
     CAPS_WANTED,
     DEPTH,

@@ -31,7 +31,7 @@ from laso.engine.kernels.placeholders import (
     loss,
 )
 from laso.engine.kernels.promises import checked_choices, checked_labels, listed_label, note_fault
-from laso.engine.kernels.weights import fill
+from laso.engine.kernels.weight_table import fill
 from laso.engine.layout import (
     BAD_KEY,
     DEPTH,

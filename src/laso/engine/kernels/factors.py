@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 
 from laso.engine.hashing import mix, prefetch
-from laso.engine.kernels.bounds import bound_block, is_summed
 from laso.engine.kernels.bundles import (
     copy_bundle,
     is_known,
@@ -29,7 +28,8 @@ from laso.engine.kernels.promises import (
     features_in,
     note_fault,
 )
-from laso.engine.kernels.weights import add_rows, fill
+from laso.engine.kernels.upper_bounds import bound_block, is_summed
+from laso.engine.kernels.weight_table import add_rows, fill
 from laso.engine.layout import (
     BAD_COUNT,
     DONE,

@@ -19,7 +19,7 @@ from laso.engine.kernels.placeholders import (
     n_choices,
     sub_block,
 )
-from laso.engine.kernels.weights import (
+from laso.engine.kernels.weight_table import (
     drop_features,
 )
 from laso.engine.layout import (

@@ -21,7 +21,6 @@ from laso.engine.kernels.agenda import (
     step_to,
     write_groups,
 )
-from laso.engine.kernels.bounds import cap_of
 from laso.engine.kernels.bundles import (
     add_bundle,
     add_sub_blocks,
@@ -56,7 +55,8 @@ from laso.engine.kernels.promises import (
     most_features,
     note_fault,
 )
-from laso.engine.kernels.weights import add_rows, fill, keep_known, shorten_keys
+from laso.engine.kernels.upper_bounds import cap_of
+from laso.engine.kernels.weight_table import add_rows, fill, keep_known, shorten_keys
 from laso.engine.layout import (
     BAD_KEY,
     BITS,

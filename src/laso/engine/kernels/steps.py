@@ -13,7 +13,7 @@ from laso.engine.kernels.promises import (
     checked_features,
     checked_sub_block,
 )
-from laso.engine.kernels.weights import (
+from laso.engine.kernels.weight_table import (
     find,
     is_packed,
     is_sparse,

@@ -5,7 +5,7 @@ build.py       the lattice: every path of an input
 algebra.py     the recursion over it: max-plus, log-sum-exp, backward
 gradient.py    from edges to weights
 likelihood.py  expectations, costs, gradient ascent
-entry.py       many inputs in one call
+entry_points.py       many inputs in one call
 chain_layout.py, chain_build.py, chain.py   lattices with one node for each label in every round
 chain_search.py   search where a problem promises such lattices
 
@@ -23,7 +23,7 @@ from laso.engine.lattice import (
     chain_build,
     chain_layout,
     chain_search,
-    entry,
+    entry_points,
     gradient,
     layout,
     likelihood,
@@ -36,7 +36,7 @@ MODULES = (
     algebra,
     gradient,
     likelihood,
-    entry,
+    entry_points,
     chain_layout,
     chain_build,
     chain,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from laso.engine.kernels.weights import fill
+from laso.engine.kernels.weight_table import fill
 from laso.engine.lattice.chain_layout import (
     BEFORE,
     BETA,

@@ -13,7 +13,7 @@ from laso.engine.kernels.promises import (
     checked_features,
     checked_sub_block,
 )
-from laso.engine.kernels.weights import fill, find, shorten_keys
+from laso.engine.kernels.weight_table import fill, find, shorten_keys
 from laso.engine.lattice.build import build
 from laso.engine.lattice.chain_layout import (
     CHAIN_INPUTS,

@@ -15,7 +15,7 @@ from laso.engine.kernels.bundles import sum_block
 from laso.engine.kernels.entry import input_of
 from laso.engine.kernels.placeholders import apply, initial
 from laso.engine.kernels.promises import checked_features
-from laso.engine.kernels.weights import add_rows, fill
+from laso.engine.kernels.weight_table import add_rows, fill
 from laso.engine.lattice.chain import backward_step, begin_chain, forward_step, multiply
 from laso.engine.lattice.chain_layout import BEFORE, BETA, PROBABILITY, WEIGHTED_BETA
 from laso.engine.lattice.layout import INPUTS_USED, PATHS_USED, STEPS_USED

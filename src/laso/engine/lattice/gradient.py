@@ -11,7 +11,7 @@ from laso.engine.kernels.promises import (
     checked_features,
     checked_sub_block,
 )
-from laso.engine.kernels.weights import fill, find, row_of, shorten_keys
+from laso.engine.kernels.weight_table import fill, find, row_of, shorten_keys
 from laso.engine.lattice.layout import (
     BUNDLE_BEGIN,
     BUNDLE_END,

@@ -20,7 +20,6 @@ Numba's JIT is off (NUMBA_DISABLE_JIT=1), the kernels run as plain Python.
 """
 
 from laso.engine.native.cache import cache_root
-from laso.engine.native.checks import CompileError
 from laso.engine.native.dispatch import (
     PLAIN,
     Kernels,
@@ -30,6 +29,7 @@ from laso.engine.native.dispatch import (
     on_compile,
     text_kernels,
 )
+from laso.engine.native.method_checks import CompileError
 
 __all__ = [
     "PLAIN",

@@ -13,7 +13,7 @@ from weakref import WeakSet
 
 from laso.engine import hashing, layout
 from laso.engine.native import cache, calls, load
-from laso.engine.native.checks import check_methods
+from laso.engine.native.method_checks import check_methods
 from laso.engine.native.sources import PLAIN, Variant, engine_fingerprint, fingerprint
 from laso.engine.problem import NAMES, CompiledProblem, flags_of, is_foreign
 from laso.locks import cached_property, shared_lock
@@ -56,7 +56,7 @@ class Kernels:
         try:
             return function(numbers)
         except IndexError as error:  # where bounds are checked
-            from laso.engine.checks import locate
+            from laso.engine.checking.own_problems import locate
 
             locate(self.problem, error, name, arguments)
 
@@ -100,11 +100,11 @@ class Kernels:
         A user's methods are compiled first, one by one, so that mistakes are found before the
         engine is lowered, which takes longer.
         """
-        from laso.engine.native import explain, linking, lowering
+        from laso.engine.native import compile_errors, linking, lowering
 
         lowering.check_version()
         _announce(self.problem, name)
-        with explain.explaining(self.problem):
+        with compile_errors.explaining(self.problem):
             methods = None if self.variant.text else self._methods
             if methods and is_foreign(self.problem):
                 for method in NAMES:

@@ -21,7 +21,6 @@ from numba.core.errors import NumbaError, UnsupportedBytecodeError
 from numba.core.registry import cpu_target
 
 from laso.engine import hashing, layout
-from laso.engine.native.checks import CompileError, place_of
 from laso.engine.native.lowering import (
     INNER,
     compiling,
@@ -33,6 +32,7 @@ from laso.engine.native.lowering import (
     signatures,
     symbol_of,
 )
+from laso.engine.native.method_checks import CompileError, place_of
 from laso.engine.problem import NAMES, CompiledProblem, flags_of
 
 # Not only a NumbaError: unsupported bytecode raises an error of its own.

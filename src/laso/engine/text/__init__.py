@@ -4,15 +4,15 @@ layout.py      the columns of its arrays
 marshalled.py  feature lists as Python's ``marshal`` writes them, hashed to feature keys
 lexicon.py     the numbers of the values of columns, by their bytes
 cells.py       columns as Python's ``marshal`` writes them
-lines.py       columns in the lines of a file, and labels written behind them
+column_lines.py       columns in the lines of a file, and labels written behind them
 
 Compilation is that of ``laso.engine.kernels``.
 """
 
 from laso.engine import kernels
-from laso.engine.text import cells, layout, lexicon, lines, marshalled
+from laso.engine.text import cells, column_lines, layout, lexicon, marshalled
 
-MODULES = (*kernels.MODULES, layout, marshalled, lexicon, cells, lines)
+MODULES = (*kernels.MODULES, layout, marshalled, lexicon, cells, column_lines)
 """The modules that make up the compiled code."""
 
 ENTRY_POINTS = (

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from laso.engine.hashing import mix
-from laso.engine.kernels.weights import slot_of
+from laso.engine.kernels.weight_table import slot_of
 from laso.engine.layout import ROWS, SLOT_KEY, SLOT_ROW
 from laso.engine.text.layout import (
     AS_DICT,

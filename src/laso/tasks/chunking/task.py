@@ -12,7 +12,6 @@ from laso.data.table import Data, Factor, Features, locating, position
 from laso.engine.hashing import mix
 from laso.engine.layout import Array
 from laso.errors import BadData, BadModel, listed, quoted
-from laso.evaluation import main_score
 from laso.features.encoder import ColumnEncoder, check_hashable
 from laso.features.inputs import string_keys
 from laso.features.schemes import (
@@ -27,6 +26,7 @@ from laso.features.schemes import (
     write_tags,
 )
 from laso.features.templates import LENGTH, Template
+from laso.metrics.evaluation import main_score
 from laso.params import check_parameters, is_whole
 from laso.tasks.base import Step
 from laso.tasks.batches import Ambiguity

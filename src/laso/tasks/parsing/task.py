@@ -20,6 +20,7 @@ from laso.errors import BadData, BadModel, BadTemplate, listed, quoted
 from laso.features.encoder import ColumnEncoder, require_columns
 from laso.features.inputs import read_input, read_labels, string_keys
 from laso.features.templates import BIAS, Template, shown
+from laso.metrics.trees import tree_scores
 from laso.params import check_parameters, is_whole
 from laso.queues import MakeQueue, beam
 from laso.tasks.base import Decision, Step
@@ -45,7 +46,6 @@ from laso.tasks.parsing.trees import (
     unmarked,
 )
 from laso.tasks.sequences import SequenceTask, label_list
-from laso.tree_metrics import tree_scores
 
 ORACLES = ("dynamic", "static")
 NAMES = ("w", "pos", "xpos")
@@ -60,7 +60,7 @@ class Treebank(Columns):
 
 
 class Tags(Protocol):
-    """Predicts tags in place of those that data has (see laso.estimators.jackknife)."""
+    """Predicts tags in place of those that data has (see laso.estimators.learning.jackknife)."""
 
     fitted: list[Any]
 

@@ -12,9 +12,9 @@ from laso.data.table import Column, Data
 from laso.engine.layout import Array, Dataset
 from laso.engine.problem import CompiledProblem
 from laso.engine.text.layout import AS_DICT, AS_LIST
-from laso.evaluation import main_score
 from laso.features.encoder import ColumnEncoder, label_numbers
 from laso.features.templates import Template, default_templates
+from laso.metrics.evaluation import main_score
 from laso.params import check_parameters
 from laso.tasks.base import Step
 from laso.tasks.batches import Ambiguity

@@ -1,0 +1,1 @@
+"""The weight table: layouts of rows, the hash table, filters, compact forms."""

@@ -1,0 +1,1 @@
+"""What every fitted estimator can tell: one capability a file, for every task."""

@@ -1,0 +1,186 @@
+"""Why an input gets its output: each decision, its features, and where its runner-up was lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from laso.engine.lattice.exact import ExactMachine
+from laso.engine.layout import Input
+from laso.engine.machine import all_of
+from laso.engine.reference import Operator, State, input_of, output_of
+from laso.estimators.capabilities.scored_reference import Walk
+from laso.problem import UNKNOWN
+from laso.trace import trace_search
+from laso.vectors import Linear
+
+if TYPE_CHECKING:
+    from laso.estimators.prediction import Predictor
+
+SHOWN = 10
+SCORE = {"score": 1.0}  # the weights of a walk, whose only feature is the score
+
+Explanation = dict[str, Any]
+
+
+def explained(
+    model: Predictor, x: Any, *, features: int = SHOWN, words: Sequence[str] = ()
+) -> Explanation:
+    """The decisions that led to the output of one input, each with its runner-up.
+
+    That is the alternative which the search kept longest; where it kept none, the one of the best
+    score among those about as many items.
+    """
+    model.require("weights_")
+    inputs = model.task_.read_inputs([x])
+    dataset = model.task_.encode(inputs)
+    engine = model.engine(dataset)
+    steps, ends, scores = engine.decode(dataset, all_of(dataset), model.weights_)
+    walk, encoded = Walk(model, dataset), input_of(dataset, 0)
+    path = [tuple(step) for step in steps.tolist()]
+    exactly = isinstance(engine, ExactMachine)
+    fates: list[dict[Operator, Explanation]]
+    fates = [{} for _ in path] if exactly else _fates(walk, encoded, path)
+    decisions = []
+    state, tokens = walk.initial(encoded), list(words or _words(x))
+    for operator, kept in zip(path, fates, strict=True):
+        decision = _decision(walk, encoded, state, operator, features)
+        other = _runner_up(walk, encoded, state, operator, kept)
+        if other is not None:
+            _compare(decision, walk, encoded, state, other, None if exactly else kept)
+        for what, step in ((decision, operator), (decision["runner_up"], other)):
+            text = None if step is None else walk.task.step_text(state.row, step, tokens)
+            if text is not None:
+                what["text"] = text
+        decisions.append(decision)
+        state = walk.apply(encoded, state, operator)
+    return {
+        "tokens": tokens,
+        "output": model.task_.decode_all(inputs, steps, ends)[0],
+        "score": float(scores[0]),
+        "decisions": decisions,
+    }
+
+
+def traced(model: Predictor, x: Any, y: Any = None) -> list[Explanation]:
+    """The events of the search for one input, each step with the name that the task gives it."""
+    model.require("weights_")
+    task = model.task_
+    if y is None:
+        dataset, gold = task.encode(task.read_inputs([x])), UNKNOWN
+    else:
+        dataset = task.encode(*task.read([x], [y]))
+        gold = output_of(dataset, 0)
+    walk = Walk(model, dataset)
+    events = trace_search(walk, input_of(dataset, 0), Linear(dict(SCORE)), walk.queue(), y=gold)
+    for event in events:
+        for node in (event, *event["queue"]):
+            operator = node["operator"]
+            node["step"] = None if operator is None else task.describe(*operator).name
+            node["position"] = node["state"].position
+    return events
+
+
+def _decision(walk: Walk, x: Input, state: State, chosen: Operator, most: int) -> Explanation:
+    label = walk.task.describe(*chosen).name
+    _, first, end = walk.task.step_items(state.row, chosen, state.position)
+    n = end - first
+    weighed: list[dict[str, Any]] = []
+    for (key, of), value in walk.reference.features(x, state, chosen).items():
+        weight = walk.weight(key, of)
+        if weight:
+            name = walk.feature_name(key, x.items[first : first + n])
+            weighed.append({"name": name, "weight": weight, "value": value})
+    weighed.sort(key=lambda each: -abs(each["weight"] * each["value"]))
+    return {
+        "first": first,
+        "tokens": n,
+        "label": label,
+        "score": walk.step_score(x, state, chosen),
+        "features": weighed[:most],
+        "more_features": max(0, len(weighed) - most),
+        "runner_up": None,
+        "margin": None,
+    }
+
+
+def _runner_up(
+    walk: Walk, x: Input, state: State, chosen: Operator, kept: dict[Operator, Explanation]
+) -> Operator | None:
+    """The alternative that the queue kept longest, else the best one about as many items."""
+    if kept:
+        return max(kept, key=lambda op: (kept[op]["after"], -(kept[op]["behind"] or 0.0)))
+    describe = walk.task.describe
+    n = describe(*chosen).length
+    others = (op for op in walk.operators(x, state) if op != chosen)
+    alike = [op for op in others if describe(*op).length == n]
+    return max(alike, key=lambda op: walk.step_score(x, state, op), default=None)
+
+
+def _compare(
+    decision: Explanation,
+    walk: Walk,
+    x: Input,
+    state: State,
+    other: Operator,
+    kept: dict[Operator, Explanation] | None,
+) -> None:
+    """Add the runner-up, the margin, and where it was lost."""
+    name, length = walk.task.describe(*other)
+    score = walk.step_score(x, state, other)
+    at_once = {"when": "at once", "after": None, "behind": None}
+    lost = None if kept is None else kept.get(other, at_once)
+    decision["runner_up"] = {"label": name, "tokens": length, "score": score, "lost": lost}
+    if length == decision["tokens"]:
+        decision["margin"] = decision["score"] - score
+
+
+def _fates(walk: Walk, x: Input, path: Sequence[Operator]) -> list[dict[Operator, Explanation]]:
+    """For each decision, where those alternatives were lost that the queue has held."""
+    events = trace_search(walk, x, Linear(dict(SCORE)), walk.queue())
+    nodes: dict[int, Explanation] = {}
+    for event in events:
+        for node in (event, *event["queue"]):
+            nodes.setdefault(node["node"], node)
+    numbers, reached = [0], {0: 0.0}  # the nodes of the path, and its score by items covered
+    children = {(node["parent"], node["operator"]): number for number, node in nodes.items()}
+    for operator in path:
+        numbers.append(children.get((numbers[-1], operator), -1))
+        if numbers[-1] >= 0:
+            reached[_covered(nodes[numbers[-1]])] = nodes[numbers[-1]]["g"]
+    fates: list[dict[Operator, Explanation]] = [{} for _ in path]
+    for number, node in nodes.items():
+        line = [number]  # from the node up to where it left the path
+        while line[-1] not in numbers:
+            line.append(nodes[line[-1]]["parent"])
+        depth = numbers.index(line[-1])
+        if len(line) < 2 or depth >= len(path):
+            continue
+        after = _covered(node)
+        behind = reached[after] - node["g"] if after in reached else None
+        operator = nodes[line[-2]]["operator"]
+        known = fates[depth].get(operator)
+        if known is None or _rank(after, behind) > _rank(known["after"], known["behind"]):
+            when = "never" if after >= len(x.items) else "later"
+            fates[depth][operator] = {"when": when, "after": after, "behind": behind}
+    return fates
+
+
+def _rank(after: int, behind: float | None) -> tuple[int, float]:
+    return after, -np.inf if behind is None else -behind
+
+
+def _covered(node: Explanation) -> int:
+    return int(node["state"].position)
+
+
+def _words(x: Any) -> list[str]:
+    if not isinstance(x, Sequence):
+        return [str(x)]
+    words = []
+    for i, token in enumerate(x):
+        first = token[0] if isinstance(token, tuple) and token else token
+        words.append(first if isinstance(first, str) else f"[{i + 1}]")
+    return words

@@ -1,0 +1,100 @@
+"""One search of a model, uncompiled: states that tell where they are, steps and their scores."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from laso.engine import layout as at
+from laso.engine.key_origins import numbers_of, recorded
+from laso.engine.layout import Array, Dataset, Input
+from laso.engine.options import is_exact
+from laso.engine.problem import CompiledProblem
+from laso.engine.reference import Operator, Reference, State, exact_queue
+from laso.engine.weights.compact import keys_and_rows
+from laso.engine.weights.row_layouts import dense_rows, n_labels
+from laso.queues import MakeQueue
+
+if TYPE_CHECKING:
+    from laso.estimators.prediction import Predictor
+
+
+class Walk(Reference):
+    """A model's problem in the reference engine; its only feature is the score of a step.
+
+    The real features of a step are those of ``reference``.
+    """
+
+    def __init__(self, model: Predictor, dataset: Dataset) -> None:
+        table = model.weights_
+        problem, self.origins = recorded(model.task_.problem_for(dataset))
+        super().__init__(problem, n_labels(table))
+        self.model, self.task = model, model.task_
+        self.reference = Reference(problem, n_labels(table))
+        self.mask = (1 << int(table.ints[at.BITS])) - 1 if table.ints[at.BITS] else -1
+        keys, rows = keys_and_rows(table)
+        self._rows = dict(zip(keys.tolist(), rows.tolist(), strict=True))
+        self._scores: dict[Any, Array | None] = {}
+
+    def apply(self, x: Input, state: State, operator: Operator) -> State:
+        """The state after a step, which knows how many items are covered."""
+        length = self.task.describe(*operator).length
+        return replace(super().apply(x, state, operator), position=state.position + length)
+
+    def features(self, x: Input, state: State, operator: Operator) -> dict[Any, float]:
+        """The score of the step as its only feature."""
+        return {"score": self.step_score(x, state, operator)}
+
+    def queue(self) -> MakeQueue:
+        """The queue of the model, for the reference engine."""
+        queue = self.model.search_queue(self.task)
+        if is_exact(queue):
+            return exact_queue(self.problem.key is not CompiledProblem.key)
+        return queue
+
+    def weight(self, key: int, label: int) -> float:
+        """The weight of a feature for a label."""
+        row = self._rows.get(key & self.mask)
+        return 0.0 if row is None else float(dense_rows(self.model.weights_, row)[label])
+
+    def step_score(self, x: Input, state: State, operator: Operator) -> float:
+        """What a step adds to the score."""
+        group, label = operator
+        place = (state.row, group)
+        if place not in self._scores:
+            self._scores[place] = self._all_scores(x, state, group)
+        scores = self._scores[place]
+        if scores is not None:
+            return float(scores[label])
+        found = self.reference.features(x, state, operator)
+        return sum(self.weight(key, of) * value for (key, of), value in found.items())
+
+    def _all_scores(self, x: Input, state: State, group: int) -> Array | None:
+        """The scores of all labels of a group at once; None where features differ by label."""
+        found = self.reference.features(x, state, (group, 0))
+        last = self.n_labels - 1
+        same = {(key, last): value for (key, _), value in found.items()}
+        if same != self.reference.features(x, state, (group, last)):
+            return None
+        scores = np.zeros(last + 1)
+        for (key, _), value in found.items():
+            row = self._rows.get(key & self.mask)
+            if row is not None:
+                scores += value * dense_rows(self.model.weights_, row)
+        return scores
+
+    def feature_name(self, key: int, items: Array) -> str:
+        """The name of a feature; the numbers that its key was mixed from if the task has none."""
+        numbers = numbers_of(key, self.origins)
+        name = self.task.describe_feature(numbers, items)
+        if name is None:
+            name = ", ".join(map(_shown, numbers))
+            return name if len(numbers) == 1 else f"mix({name})"
+        return name
+
+
+def _shown(number: int) -> str:
+    """A number that was mixed into a key; a large one is a key itself."""
+    return str(number) if abs(number) < 1 << 31 else f"#{number & (1 << 64) - 1:016x}"

@@ -1,0 +1,1 @@
+"""How estimators learn: fitting, streams of examples, class weights, averages."""

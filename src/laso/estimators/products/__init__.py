@@ -1,0 +1,1 @@
+"""The estimators of the built-in tasks: short lists of parameters."""

@@ -1,0 +1,43 @@
+"""Scores of predictions: labels and chunks here, trees, probabilities and tables beside them."""
+
+from laso.metrics.labels import (
+    TAG,
+    Chunk,
+    ChunkScores,
+    Counts,
+    Tags,
+    accuracy,
+    aligned,
+    are_tags,
+    chunk_scores,
+    chunks,
+    flat_accuracy_score,
+    flat_classification_report,
+    flat_f1_score,
+    flat_fbeta_score,
+    flat_precision_score,
+    flat_recall_score,
+    majority_baseline,
+    sequence_accuracy_score,
+)
+
+__all__ = [
+    "Chunk",
+    "ChunkScores",
+    "Counts",
+    "TAG",
+    "Tags",
+    "accuracy",
+    "aligned",
+    "are_tags",
+    "chunk_scores",
+    "chunks",
+    "flat_accuracy_score",
+    "flat_classification_report",
+    "flat_f1_score",
+    "flat_fbeta_score",
+    "flat_precision_score",
+    "flat_recall_score",
+    "majority_baseline",
+    "sequence_accuracy_score",
+]
