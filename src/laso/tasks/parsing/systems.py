@@ -10,10 +10,8 @@ from laso.tasks.parsing import configuration as c
 from laso.tasks.parsing.arc_eager import ArcEager
 from laso.tasks.parsing.arc_hybrid import ArcHybrid
 from laso.tasks.parsing.arc_standard import ArcStandard
-from laso.tasks.parsing.tagging import TaggedArcEager
 
-Operator = tuple[str, str]  # kind and label of an arc, which may be empty, or tag
-TAG = "tag"  # the kind of the step that tags a word
+Operator = tuple[str, str]  # kind and label of an arc, which may be empty
 
 
 @dataclass(frozen=True)
@@ -23,7 +21,6 @@ class System:
     problem: type[CompiledProblem]
     always: tuple[str, ...]  # names of the operators without a label
     dynamic: bool = True  # whether several paths to a tree may be good
-    steps: int = 2  # of a path, for each word
 
     def arcs(self, steps: Iterable[Operator], n: int) -> Iterator[tuple[int, int, str] | None]:
         """Yield for each step the arc that it adds: word, head (n: the root), label; or None."""
@@ -117,27 +114,8 @@ class Eager(System):
         return state[at], front
 
 
-class TaggedEager(Eager):
-    """Arc-eager with a step that tags a word."""
-
-    def arcs(self, steps: Iterable[Operator], n: int) -> Iterator[tuple[int, int, str] | None]:
-        """Yield for each step the arc that it adds."""
-        path = list(steps)
-        found = super().arcs([step for step in path if step[0] != TAG], n)
-        for kind, _ in path:
-            yield None if kind == TAG else next(found)
-
-    def new_arc(self, state: Sequence[int], kind: str) -> tuple[int, int] | None:
-        """Return word and head of the arc that a step of a kind adds to a configuration."""
-        return None if kind == TAG else super().new_arc(state, kind)
-
-
 SYSTEMS: dict[str, System] = {
     "arc-hybrid": Hybrid(ArcHybrid, ("shift",)),
     "arc-eager": Eager(ArcEager, ("reduce", "shift")),
     "arc-standard": Standard(ArcStandard, ("shift",), dynamic=False),
 }
-JOINT: dict[str, System] = {
-    "arc-eager": TaggedEager(TaggedArcEager, ("reduce", "shift"), steps=3),
-}
-"""The systems that also predict tags."""
