@@ -116,7 +116,8 @@ def test_other_methods_see_predicted_tags():
 
 
 def test_what_is_refused():
-    for wrong in ({}, "joint", Parser()):
+    no_taggers: list[Any] = [{}, "joint", Parser()]
+    for wrong in no_taggers:
         with pytest.raises(ValueError, match="tagger must be None, an estimator such as Tagger"):
             Parser(tagger=wrong).fit(X, Y)
     with pytest.raises(ValueError, match="folds must be from 2"):
