@@ -21,7 +21,7 @@ A new experiment is a module of ``paper`` with an ``EXPERIMENT``, named here. Re
 NAMES = (
     *("table1", "additions", "margins", "average1"),
     *("table2", "table3", "updates", "theorem4"),
-    *("ewt", "parsing", "joint_parsing"),
+    *("ewt", "parsing"),
 )
 EXPERIMENTS = {name: f"studies.paper.{name}" for name in NAMES}
 """The module of each experiment."""

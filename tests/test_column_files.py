@@ -208,7 +208,7 @@ def test_small_files_take_the_general_way(models, short, monkeypatch):
 
 
 def tag_roles(model):
-    from laso.cli.sentences import remembered
+    from laso.cli.examples import remembered
 
     return remembered(model)
 

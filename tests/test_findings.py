@@ -179,19 +179,6 @@ def table3_diagonal(results):
     )
 
 
-@holds("joint-parsing")
-def joint_parsing_is_behind(results):
-    rows, together, in_turn = results.all("joint_parsing"), "together", "one after the other"
-    return (
-        all(
-            above(rows, f"{in_turn} at beam {b}", f"{together} at beam {b}", measure) > 1
-            for b in (1, 8)
-            for measure in ("tag_acc", "las")
-        )
-        and above(rows, f"{together} at beam 8", f"{together} at beam 1", "tag_acc") < 0
-    )
-
-
 @holds("table3-readings")
 def table3_readings(results):
     caption, text = (

@@ -57,7 +57,8 @@ def test_new_names_in_the_changelog_exist_and_old_ones_do_not():
         assert callable(getattr(SearchEstimator, name))
     for name in re.findall(r"`(\w+)(?:\(|`)", text):
         if not hasattr(laso, name):
-            assert name in ("block", "sub_block", "block_features", "factors", "as_html"), name
+            methods = ("block", "sub_block", "block_features", "factors", "name")
+            assert name in (*methods, "as_html"), name
 
 
 ARCHITECTURE = ROOT / "docs" / "explanation" / "architecture.md"

@@ -235,7 +235,7 @@ def test_files(case, tmp_path):
     with pytest.raises(BadModel, match=f"expected '{other.name}'"):
         load_model(path, task=other)
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(BadModel, match="damaged"):
+    with pytest.raises(BadModel, match="cut short"):
         load_model(path, task=task)
 
 

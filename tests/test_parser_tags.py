@@ -116,8 +116,10 @@ def test_other_methods_see_predicted_tags():
 
 
 def test_what_is_refused():
-    with pytest.raises(ValueError, match="tagger must be None, 'joint', an estimator"):
-        Parser(tagger={}).fit(X, Y)
+    no_taggers: list[Any] = [{}, "joint", Parser()]
+    for wrong in no_taggers:
+        with pytest.raises(ValueError, match="tagger must be None, an estimator such as Tagger"):
+            Parser(tagger=wrong).fit(X, Y)
     with pytest.raises(ValueError, match="folds must be from 2"):
         Parser(tagger=tagger(), folds=1).fit(X, Y)
     with pytest.raises(ValueError, match="found taggers for xpos, expected pos"):

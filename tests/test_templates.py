@@ -95,7 +95,7 @@ def test_only_templates_of_one_name_and_the_same_columns_share_features():
         ("label[-1..0]", 7, "'-1..0]'", "an offset below 0"),
         ("label.lower[-1]", 6, "'.lower[-1]'", "a label has no base features"),
         ("w.test[0]", 7, "'[0]'", 'a regular expression, ("...")'),
-        ('w.test("(")[0]', 3, "'test(", "a regular expression (missing )"),
+        ('w.test("(")[0]', 3, "'test(", "a regular expression of RE2 (missing )"),
         ("ü[0]", 1, "'ü[0]'", "a column's name or number"),
         ("bias|w[0]", 5, "'|w[0]'", "'|' or the end"),
     ],
@@ -290,10 +290,10 @@ u:suffix=%M[ 0,0,".?$"]
         "0[0]",
         "0.lower[-1]|1[0]",
         "label[-1]|1[0]",
-        r'0.match("(?as)\A.?.?")[0]',
-        r'label[-1]|0.match("(?as)\A.?.?")[0]',
-        '0.test("(?as)[A-Z]")[1]',
-        r'0.match("(?as).?\Z").lower[0]',
+        r'0.match("(?s)\A.?.?")[0]',
+        r'label[-1]|0.match("(?s)\A.?.?")[0]',
+        '0.test("(?s)[A-Z]")[1]',
+        r'0.match("(?s).?\z").lower[0]',
     ]
     read = wapiti(tmp_path, text)
     assert texts(read) == read

@@ -169,7 +169,7 @@ def pressed(*_, **__):
 def test_ctrl_c_after_learning_does_not_cost_the_model(laso, folder, monkeypatch, stage):
     laso("train", "train.txt", *FAST, "--model", "whole.laso")
     target = {
-        "evaluation": "laso.cli.sentences.Sentences.evaluation",
+        "evaluation": "laso.cli.examples.Examples.evaluation",
         "calibrate": "laso.Tagger.calibrate",
         "reliability": "laso.Tagger.reliability",
         "refit": "laso.cli.report.refitted",

@@ -350,7 +350,7 @@ def test_the_order_is_the_one_that_saved_trainings_go_on_with():
 
 # What the docstrings show
 
-MODULES = ("bounds", "learn", "problem", "queues", "search", "trace", "training", "updates")
+MODULES = ("theorem_bounds", "learn", "problem", "queues", "search", "trace", "training", "updates")
 
 
 @pytest.mark.parametrize("name", [*MODULES, "values", "vectors"])

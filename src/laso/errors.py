@@ -139,6 +139,11 @@ def cut(message: str, *, limit: int = LONGEST) -> str:
     return message if len(message) <= limit else message[: limit - 3] + "..."
 
 
+def counted(n: int, noun: str) -> str:
+    """Return a number with its noun: "1 column", "2 columns"."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
 def listed(names: Iterable[Any], *, limit: int = LISTED) -> str:
     """Return names with commas between them for a message: the first ``limit``, each truncated."""
     rest = iter(names)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import IO, TYPE_CHECKING, Any
 
-from laso.cli.sentences import roles_for
+from laso.cli.examples import roles_for
 from laso.data.columns import Block
 from laso.data.formats import ColumnRoles, Format
 from laso.data.lines import Resumed, name_of

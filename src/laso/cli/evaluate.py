@@ -12,7 +12,6 @@ from laso.cli import options
 from laso.errors import BadData
 
 if TYPE_CHECKING:
-    from laso.cli.own import Score
     from laso.cli.settings import Settings
     from laso.estimators import SearchEstimator
     from laso.metrics.calibration import Reliability
@@ -46,7 +45,6 @@ def run(
     Chunks are scored as by conlleval; tokens, sentences and the most frequent errors follow. A task
     of your own scores its outputs itself.
     """
-    from laso.cli import own
     from laso.cli.settings import Settings, checked
     from laso.metrics.evaluation import evaluated
 
@@ -59,9 +57,6 @@ def run(
     try:
         if compare:
             result, table = evaluated(*_compared(paths, given)), None
-        elif task is not None:
-            own.check_settings(given)
-            result, table = _own(paths, task, confidence)
         else:
             result, table = _predicted(paths, given, confidence)
     except KeyboardInterrupt:
@@ -73,48 +68,33 @@ def run(
         typer.echo(str(result) if table is None else f"{result}\n{table}")
 
 
-def _own(paths: list[str], task: str, confidence: bool) -> tuple[Score, Reliability | None]:
-    """Return the score of a model of a task of the user's own, by that task."""
-    from laso.cli import own
-
-    model = own.load(paths[0], task)
-    examples = own.read(model.task_, paths[1:])
-    table = model.reliability(examples.inputs, examples.outputs) if confidence else None
-    return examples.evaluation(model), table
-
-
 def _compared(files: list[str], settings: Settings) -> tuple[list[Any], list[Any]]:
-    from laso.cli.sentences import read
+    from laso.cli.examples import read
 
     sentences = read(files, settings)
-    names = sentences.blocks[0].names
+    names = sentences.items[0].names
     gold, predicted = (replace(sentences.roles, labels=(name,)) for name in names[-2:])
-    return (
-        [gold.answers(block) for block in sentences.blocks],
-        [predicted.answers(block) for block in sentences.blocks],
-    )
+    return replace(sentences, roles=gold).outputs, replace(sentences, roles=predicted).outputs
 
 
 def _predicted(
     paths: list[str], settings: Settings, confidence: bool
 ) -> tuple[Any, Reliability | None]:
     from laso.cli import own
-    from laso.cli.sentences import read, remembered, roles_for
+    from laso.cli.examples import read_for
 
-    model = own.load(paths[0], None)
-    sentences = read(paths[1:], settings)
-    roles = roles_for(sentences.blocks[0], remembered(model), sentences.form)
-    if not roles.labels:
+    model = own.load(paths[0], settings.task)
+    examples = read_for(model, paths[1:], settings)
+    if settings.task is None and not examples.roles.labels:
         raise BadData(
             "found no column of labels, expected one to compare with",
-            file=sentences.files[0][0],
+            file=examples.files[0][0],
             line=1,
         )
-    sentences = replace(sentences, roles=roles)
-    with sentences.located():
-        X, y = sentences.inputs, sentences.outputs
+    with examples.located():
+        X, y = examples.inputs, examples.outputs
         table = model.reliability(X, y) if confidence else None
-        gold = _in_one_scheme(model, y)
+        gold = _in_one_scheme(model, y) if settings.task is None else y
         return model.task_.evaluation(gold, model.predict(X)), table
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -38,12 +38,13 @@ def run(
     stay the same. The smaller model loads faster, and cannot be trained further.
     """
     from laso.cli import own
+    from laso.cli.examples import read_for
     from laso.cli.settings import Settings, checked
 
     given = checked(Settings(task=task, format=form, separator=separator, comment=comment))
     known = own.load(model, task)
     try:
-        made = known.freeze(_inputs(known, files, given), changed=changed)
+        made = known.freeze(read_for(known, files, given).inputs, changed=changed)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     size = made.save(output, compress=compress)
@@ -52,18 +53,3 @@ def run(
         f"{output}: {counts['weights']:,} of {counts['of']:,} weights, {size:,} bytes "
         f"(before: {model.stat().st_size:,})"
     )
-
-
-def _inputs(model: Any, files: list[str], settings: Any) -> list[Any]:
-    """Return the sentences of files as the model takes them."""
-    from dataclasses import replace
-
-    from laso.cli import own
-    from laso.cli.sentences import read, remembered, roles_for
-
-    if settings.task is not None:
-        own.check_settings(settings)
-        return own.read(model.task_, files).inputs
-    sentences = read(files, settings)
-    roles = roles_for(sentences.blocks[0], remembered(model), sentences.form)
-    return replace(sentences, roles=roles).inputs

@@ -72,16 +72,15 @@ def explain(
     search lost it, and how far behind it was then.
     """
     from laso.cli import own
+    from laso.cli.examples import STDIN
     from laso.cli.settings import Settings, checked
     from laso.estimators.capabilities.explain import explained
     from laso.estimators.capabilities.render import as_text
 
     given = checked(Settings(task=task, format=form))
-    if task is not None:
-        own.check_settings(given)
     known = own.load(model, task)
     try:
-        for name in files or [own.STDIN]:
+        for name in files or [STDIN]:
             for x, words in sentences(known, name, given):
                 shown = explained(known, x, features=features, words=words)
                 text = json.dumps(shown, ensure_ascii=False) if as_json else None
@@ -92,12 +91,11 @@ def explain(
 
 def sentences(model: Any, name: str, settings: Settings) -> Any:
     """Yield the inputs of a file as the model takes them, with the words to show."""
-    from laso.cli import own
-    from laso.cli.sentences import head_of, opened, remembered, roles_for
+    from laso.cli.examples import head_of, opened, read_by_task, remembered, roles_for
     from laso.data.reading import read
 
     if settings.task is not None:
-        yield from ((x, ()) for x in own.read(model.task_, [name], labelled=False).inputs)
+        yield from ((x, ()) for x in read_by_task(model.task_, [name], labelled=False).inputs)
         return
     trained = remembered(model)
     with opened(name) as file:

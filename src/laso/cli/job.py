@@ -7,14 +7,13 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from traceback import extract_tb
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 import laso
 from laso.cli import own, settings
-from laso.cli.sentences import Sentences
-from laso.cli.sentences import read as read_sentences
+from laso.cli.examples import Examples, read
 from laso.cli.settings import Settings
 from laso.data.formats import TREE
 from laso.errors import BadData, BadModel, LasoError
@@ -26,13 +25,8 @@ if TYPE_CHECKING:
     from laso.cli.interrupts import Interrupts
     from laso.cli.progress import Display
     from laso.estimators import SearchEstimator
-    from laso.tasks.base import Task
 
 CHECKPOINT = ".checkpoint"
-
-
-Data: TypeAlias = Sentences | own.Examples
-"""Examples of files: sentences of columns, or what a task of the user's own has read."""
 
 
 @dataclass
@@ -41,9 +35,9 @@ class Job:
 
     settings: Settings
     task: str
-    all: Data
-    train: Data
-    dev: Data | None = None
+    all: Examples
+    train: Examples
+    dev: Examples | None = None
     resumed: bool = False
     store: Path | None = None  # the folder of encoded data that memory does not hold
 
@@ -56,17 +50,9 @@ class Job:
         elif self.settings.epochs is not None:
             most = self.settings.epochs
         limits: dict[str, Any] = {"epochs": most, "patience": patience}
-        made: SearchEstimator
-        if isinstance(self.all, Sentences):
-            made = settings.estimator(self.task, self.settings, self.all.roles, **limits)
-        else:
-            made = settings.own_estimator(self.all.task, self.settings, **limits)
+        task = self.task if self.all.task is None else self.all.task
+        made: SearchEstimator = settings.estimator(task, self.settings, self.all.roles, limits)
         return made
-
-    @property
-    def own_task(self) -> Task | None:
-        """The task of the user's own; None for a built-in task."""
-        return None if isinstance(self.all, Sentences) else self.all.task
 
     @cached_property
     def data(self) -> dict[str, Any]:
@@ -79,7 +65,7 @@ class Job:
             "checksum": crc if self.dev is None else self.dev.checksum(crc),
         }
 
-    def fit(self, model: SearchEstimator, data: Data, **how: Any) -> None:
+    def fit(self, model: SearchEstimator, data: Examples, **how: Any) -> None:
         """Train a model on data, or resume its training if ``how`` has a number of epochs."""
         resumed = "epochs" in how
         with data.located():
@@ -96,27 +82,19 @@ class Job:
 
 def planned(files: Sequence[str], given: Settings, *, store: Path | None = None) -> Job:
     """Read the files, and decide on the task and on what is held out."""
-    if own.is_own(given.task):
-        assert given.task is not None
-        own.check_settings(given)
-        task = own.load_task(given.task)
-        examples = own.read(task, files)
-        if given.dev is None:
-            return Job(given, given.task, examples, *split(examples, given), store=store)
-        return Job(given, given.task, examples, examples, own.read(task, [given.dev]), store=store)
-    sentences = read_sentences(files, given, on_disk=store is not None)
-    name = given.task or detected_task(sentences)
-    given = with_constraints(with_strategy(given, sentences), name, sentences)
+    own_task = own.load_task(given.task) if given.task and own.is_own(given.task) else None
+    examples = read(files, given, task=own_task, on_disk=store is not None)
+    name = given.task or detected_task(examples)
+    given = with_constraints(with_strategy(given, examples), name, examples)
     if given.dev is None:
-        return Job(given, name, sentences, *split(sentences, given), store=store)
-    dev_sentences = read_sentences([given.dev], replace(given, label=None, inputs=None))
-    if not all(sentences.roles.fits(block.names) for block in dev_sentences.blocks):
+        return Job(given, name, examples, *split(examples, given), store=store)
+    dev = read([given.dev], replace(given, label=None, inputs=None), task=own_task)
+    if own_task is None and not all(examples.roles.fits(block.names) for block in dev.items):
         raise BadData("found other columns than in the training data", file=given.dev, line=1)
-    dev_sentences = replace(dev_sentences, roles=sentences.roles)
-    return Job(given, name, sentences, sentences, dev_sentences, store=store)
+    return Job(given, name, examples, examples, replace(dev, roles=examples.roles), store=store)
 
 
-def split(data: Data, given: Settings) -> tuple[Data, Data | None]:
+def split(data: Examples, given: Settings) -> tuple[Examples, Examples | None]:
     """Return the examples to learn from, and the held-out ones or None."""
     from laso.estimators.learning.fitting import held_out
 
@@ -130,32 +108,32 @@ def split(data: Data, given: Settings) -> tuple[Data, Data | None]:
     return data.parted(chosen)
 
 
-def with_strategy(given: Settings, sentences: Sentences) -> Settings:
+def with_strategy(given: Settings, examples: Examples) -> Settings:
     """Return the settings; where labels are unknown, with the strategy max_violation."""
     chosen = given.set or {}
-    if {"strategy", "queue"} & set(chosen) or sentences.form.kind != "jsonl":
+    if {"strategy", "queue"} & set(chosen) or examples.form.kind != "jsonl":
         return given
-    if sentences.is_fully_labelled():
+    if examples.is_fully_labelled():
         return given
     return replace(given, set={**chosen, "strategy": "max_violation"})
 
 
-def with_constraints(given: Settings, task: str, sentences: Sentences) -> Settings:
+def with_constraints(given: Settings, task: str, examples: Examples) -> Settings:
     """Return the settings; tags that mark chunks by BIO or IOBES are constrained to that scheme."""
     from laso.tasks.constraints import scheme_of
 
     chosen = given.set or {}
     if task != "tag" or "constraints" in chosen:
         return given
-    scheme = scheme_of(outputs for _, outputs in sentences.pairs())
+    scheme = scheme_of(outputs for _, outputs in examples.pairs())
     return given if scheme is None else replace(given, set={**chosen, "constraints": scheme})
 
 
-def detected_task(sentences: Sentences) -> str:
+def detected_task(examples: Examples) -> str:
     """Return "tag"; several columns of labels are predicted jointly, head and deprel as a tree."""
-    if sentences.roles.labels == TREE:
+    if examples.roles.labels == TREE:
         return "parse"
-    return "joint" if len(sentences.roles.labels) > 1 else "tag"
+    return "joint" if len(examples.roles.labels) > 1 else "tag"
 
 
 @contextmanager
@@ -226,7 +204,7 @@ def unfinished(path: Path, model: SearchEstimator, job: Job) -> Any:
     if not path.exists():
         return None
     try:
-        earlier = load_model(path, task=job.own_task)
+        earlier = load_model(path, task=job.all.task)
     except BadModel:
         return None
     same = type(earlier) is type(model) and earlier.metadata_.get("data") == job.data

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from laso.cli.job import CHECKPOINT, Data, Job, refitted
-from laso.cli.own import counted
-from laso.cli.sentences import Sentences
+from laso.cli.examples import Examples
+from laso.cli.job import CHECKPOINT, Job, refitted
+from laso.errors import counted
 
 if TYPE_CHECKING:
     from laso.cli.progress import Display
@@ -57,7 +57,7 @@ class Finish:
         if not (self.interrupted or self.model.interrupted_):
             self.path.with_name(self.path.name + CHECKPOINT).unlink(missing_ok=True)
 
-    def _evaluate(self, shown: Display, dev: Data) -> None:
+    def _evaluate(self, shown: Display, dev: Examples) -> None:
         shown.stage("evaluating")
         result = dev.evaluation(self.model)
         scores = {"score": result.score}
@@ -66,7 +66,7 @@ class Finish:
         self.model.metadata_["held out"] = scores
         self.evaluation = result
 
-    def _calibrate(self, shown: Display, dev: Data) -> None:
+    def _calibrate(self, shown: Display, dev: Examples) -> None:
         if not dev.is_fully_labelled():
             return
         shown.stage("calibrating")
@@ -87,7 +87,7 @@ class Finish:
         """Return the report as JSON."""
         job, model, evaluation = self.job, self.model, self.evaluation
         columns = {}
-        if isinstance(job.all, Sentences):
+        if job.all.task is None:
             roles = job.all.roles
             columns = {"inputs": list(roles.inputs), "label": list(roles.labels)}
         chosen = model.metadata_.get("chosen", {})
@@ -116,7 +116,7 @@ class Finish:
         result = self.result()
         lines = [*_learned(result), f"{counted(result['epochs'], 'epoch')}, the best is epoch "]
         lines[-1] += f"{result['best_epoch']}"
-        if result["labels"] == 1 and self.job.own_task is None:
+        if result["labels"] == 1 and self.job.all.task is None:
             lines += ["all tokens have the same label: there was nothing to learn (see --label)"]
         if self.evaluation is not None:
             lines += [f"held out: {self.evaluation}"]
@@ -125,7 +125,7 @@ class Finish:
         if result["refit"]:
             lines += ["then trained again on all examples; the scores are those before that"]
         size = f"{result['bytes'] / 1e6:.2f} MB"
-        task = f" --task {self.job.task}" if self.job.own_task is not None else ""
+        task = f" --task {self.job.task}" if self.job.all.task is not None else ""
         tag = f"laso tag {result['model']} FILE{task}"
         return "\n".join([*lines, f"saved as {result['model']} ({size}); next: {tag}"])
 
@@ -134,7 +134,8 @@ def _learned(result: dict[str, Any]) -> list[str]:
     files = ", ".join(result["files"])
     size = f"{counted(result['labels'], 'label')}, {counted(result['features'], 'feature')}"
     if "examples" in result:
-        return [f"learned {result['task']} from {counted(result['examples'])} of {files}: {size}"]
+        examples = counted(result["examples"], "example")
+        return [f"learned {result['task']} from {examples} of {files}: {size}"]
     kind = {"chunk": "chunks", "parse": "trees"}.get(result["task"], "tags")
     return [
         f"learned {kind} from {result['sentences']} sentences, {result['tokens']} tokens of "

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from laso.cli.own import is_own
 from laso.data.formats import KINDS, SEPARATORS, ColumnRoles, Format
 from laso.errors import BadData, LasoError, quoted
 from laso.files.opening import open_regular
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 EPOCHS, PATIENCE, HELD_OUT = 30, 10, 0.1
 FEWEST = 20  # none of fewer examples are held out
 TASKS = {"tag": "Tagger", "chunk": "Chunker", "joint": "JointTagger", "parse": "Parser"}
+ABOUT_COLUMNS = ("format", "separator", "comment", "columns", "inputs", "label", "templates")
 CALLS = ("queue", "update", "strategy")  # parameters that are written as calls
 
 
@@ -75,8 +77,8 @@ class Settings:
 
 
 def checked(settings: Settings) -> Settings:
-    """Return the settings if each makes sense by itself."""
-    if settings.task not in (None, *TASKS) and ":" not in str(settings.task):
+    """Return the settings if each makes sense; a task of the user's own has no columns."""
+    if settings.task not in (None, *TASKS) and not is_own(settings.task):
         raise typer.BadParameter(
             f"--task is {settings.task!r}: expected {', '.join(TASKS)}, or module:Class"
         )
@@ -84,6 +86,12 @@ def checked(settings: Settings) -> Settings:
         raise typer.BadParameter(f"--format is {settings.format!r}: there is {', '.join(KINDS)}")
     if settings.separator == "":
         raise typer.BadParameter("--separator is empty")
+    for name in ABOUT_COLUMNS if is_own(settings.task) else ():
+        if getattr(settings, name) is not None:
+            raise typer.BadParameter(
+                f"--{name} is for the built-in tasks: {settings.task} reads its files itself, by "
+                "Task.read_file"
+            )
     return settings
 
 
@@ -183,14 +191,16 @@ def parameters_of(settings: Settings) -> dict[str, Any]:
 
 
 def estimator(
-    task: str, settings: Settings, roles: ColumnRoles, *, epochs: int, patience: int | None
+    task: str | Task, settings: Settings, roles: ColumnRoles, parameters: dict[str, Any]
 ) -> Any:
-    """Return the estimator to train, for data of these columns."""
+    """Return the estimator to train for a task, the user's own or a built-in one by its name."""
     from laso import estimators
     from laso.features import read_templates
 
+    if not isinstance(task, str):
+        given = parameters | parameters_of(settings)
+        return build(estimators.SearchEstimator, given, task=task)
     cls: type[SearchEstimator] = getattr(estimators, TASKS[task])
-    parameters: dict[str, Any] = {"epochs": epochs, "patience": patience}
     if task == "joint":
         parameters["layers"] = [n if n.isidentifier() else f"layer{n}" for n in roles.labels]
     if settings.columns is not None:
@@ -213,14 +223,6 @@ def taggers(roles: ColumnRoles, settings: Settings) -> dict[str, SearchEstimator
         raise typer.BadParameter("--pipeline needs columns of tags behind the words")
     named = ParsingTask(columns=None if settings.columns is None else roles.inputs)
     return {name: Tagger(queue=1) for name in named.column_names(len(roles.inputs))[1:]}
-
-
-def own_estimator(task: Task, settings: Settings, *, epochs: int, patience: int | None) -> Any:
-    """Return the estimator to train for a task of the user's own."""
-    from laso.estimators import SearchEstimator
-
-    given = {"epochs": epochs, "patience": patience, **parameters_of(settings)}
-    return build(SearchEstimator, given, task=task)
 
 
 def build(cls: type[SearchEstimator], parameters: Mapping[str, Any], **fixed: Any) -> Any:

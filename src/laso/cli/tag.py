@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,26 +54,21 @@ def run(
     The labels become a new column of column files, and fill in those of CoNLL-U or JSON lines.
     """
     from laso.cli import own
+    from laso.cli.examples import STDIN
     from laso.cli.settings import Settings, checked
 
     given = checked(Settings(task=task, format=form, separator=separator, comment=comment))
     if nbest and not as_json:
         raise typer.BadParameter("--nbest needs --json")
-    if task is not None:
-        own.check_settings(given)
-        if confidence and not as_json:
-            raise typer.BadParameter("--confidence with --task needs --json")
+    if task is not None and confidence and not as_json:
+        raise typer.BadParameter("--confidence with --task needs --json")
     known = own.load(model, task)
     if jobs is not None:
         known.threads = jobs
     extras = Extras(confidence, nbest)
     try:
         with _target(output) as out:
-            names = files or [own.STDIN]
-            if task is not None:
-                own.tag(known, names, out, as_json=as_json, confidence=confidence, nbest=nbest)
-            else:
-                tag(known, names, out, given, as_json=as_json, extras=extras)
+            tag(known, files or [STDIN], out, given, as_json=as_json, extras=extras)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
 
@@ -86,14 +82,42 @@ def tag(
     as_json: bool,
     extras: Extras,
 ) -> None:
-    """Write the labelled sentences of files, some at a time."""
-    from laso.cli.sentences import opened
+    """Write the labelled sentences of files, some at a time, or the outputs of the user's task."""
+    from laso.cli.examples import opened
 
     for name in files:
+        if settings.task is not None:
+            out.write(task_outputs(model, name, as_json=as_json, extras=extras))
+            out.flush()
+            continue
         with opened(name) as file:
             for text in labelled(model, file, name, settings, as_json=as_json, extras=extras):
                 out.write(text)
                 out.flush()
+
+
+def task_outputs(model: SearchEstimator, name: str, *, as_json: bool, extras: Extras) -> bytes:
+    """Return the outputs for a file as the task of the user's own writes them, or as JSON."""
+    from laso.cli.examples import read_by_task
+
+    X = read_by_task(model.task_, [name], labelled=False).inputs
+    texts = []
+    for x, predicted in zip(X, extras.predictions(model, X, own=True), strict=True):
+        if as_json:
+            record = {"input": x, "output": predicted.labels, **predicted.extras}
+            texts.append(json.dumps(record, ensure_ascii=False, default=_plain))
+        else:
+            texts.append(model.task_.write_output(x, predicted.labels))
+    return "".join(f"{text}\n" for text in texts).encode()
+
+
+def _plain(value: Any) -> Any:
+    """Return what JSON has no form for as something it has: arrays, sets."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, (set, frozenset)):
+        return sorted(value)
+    raise typer.BadParameter(f"--json: found {type(value).__name__} in an output, which JSON lacks")
 
 
 @dataclass(frozen=True)
@@ -103,8 +127,13 @@ class Extras:
     confidence: bool = False
     nbest: int = 0
 
-    def predictions(self, model: SearchEstimator, tokens: list[Any]) -> Iterator[Prediction]:
-        """Return the labels of each sentence, and what is written beside them."""
+    def predictions(
+        self, model: SearchEstimator, tokens: list[Any], *, own: bool = False
+    ) -> Iterator[Prediction]:
+        """Return the output of each input, and what is written beside it.
+
+        Outputs of the user's ``own`` task have parts, where sentences have labels of tokens.
+        """
         predictions = [Prediction(labels) for labels in model.predict(tokens)]
         if getattr(model.task_, "n_tags", 0):
             tagger: Any = model
@@ -113,21 +142,24 @@ class Extras:
         if self.confidence:
             for each, known in zip(predictions, model.predict_confidence(tokens), strict=True):
                 each.extras["probability"] = known.probability
+                if own:
+                    each.extras["parts"] = [part._asdict() for part in known.parts]
+                    continue
                 each.extras["probabilities"] = [
                     part.probability for part in known.parts for _ in range(part.start, part.end)
                 ]
         if self.nbest:
-            outputs = model.predict_nbest(tokens, self.nbest)
+            outputs, key = model.predict_nbest(tokens, self.nbest), "output" if own else "labels"
             for each, paths in zip(predictions, outputs, strict=True):
-                each.extras["nbest"] = [{"score": s, "labels": labels} for s, labels in paths]
+                each.extras["nbest"] = [{"score": s, key: output} for s, output in paths]
         return iter(predictions)
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """The predicted labels of a sentence, and what is written beside them."""
+    """The predicted labels of a sentence or other output, and what is written beside it."""
 
-    labels: list[Any]
+    labels: Any
     extras: dict[str, Any] = field(default_factory=dict)
 
 
@@ -142,8 +174,7 @@ def labelled(
 ) -> Iterator[bytes | memoryview]:
     """Yield the labelled sentences as UTF-8 text, some at a time."""
     from laso.cli.column_files import ColumnFile, is_possible
-    from laso.cli.own import STDIN
-    from laso.cli.sentences import Sentences, head_of, remembered, roles_for, tag_columns
+    from laso.cli.examples import STDIN, Examples, head_of, remembered, roles_for, tag_columns
     from laso.data.formats import written
     from laso.data.reading import read
 
@@ -167,7 +198,7 @@ def labelled(
             lines = ("\n".join([*block.lines.values(), "", ""]) for block in blocks)
             yield "".join(lines).encode()
             continue
-        sentences = Sentences(form, roles, full, [])
+        sentences = Examples(full, [], form, roles)
         with sentences.located():
             predictions = extras.predictions(model, sentences.inputs)
         to = "jsonl" if as_json else form.kind
@@ -200,7 +231,7 @@ def recognised(
     head: str, name: str, model: SearchEstimator, trained: ColumnRoles, settings: Settings
 ) -> Format:
     """Return the format of a file to label: columns only if they fit the model."""
-    from laso.cli.sentences import is_column_file
+    from laso.cli.examples import is_column_file
     from laso.data.formats import Format, guessed
 
     guess = guessed(head, name)

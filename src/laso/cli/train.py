@@ -105,12 +105,11 @@ def run(
     from rich.console import Console
 
     from laso.cli import settings as s
+    from laso.cli.examples import STDIN, name_for
     from laso.cli.interrupts import Interrupts
     from laso.cli.job import learn, planned, usage_errors
-    from laso.cli.own import STDIN
     from laso.cli.progress import display
     from laso.cli.report import Finish, save
-    from laso.cli.sentences import name_for
 
     # The result depends on the shards, so the model file names them.
     numbers = {"n_jobs": jobs, "shards": shards or jobs}
@@ -131,8 +130,8 @@ def run(
             refit=refit,
             pipeline=pipeline,
             set=s.assignments(sets or []) | s.class_weights(class_weight or []) | parallel,
-        )
-    ).over(s.Settings() if config is None else s.read_config(config))
+        ).over(s.Settings() if config is None else s.read_config(config))
+    )
     if store is not None and STDIN in files:
         raise typer.BadParameter("--store reads files more than once: expected none that is -")
     path = model or Path(name_for(files[0]))

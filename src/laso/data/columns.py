@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, TextIO, TypeAlias
 
 from laso.data.lines import BOM, Resumed, Source, name_of, numbered_lines
-from laso.errors import BadData, quoted
+from laso.errors import BadData, counted, quoted
 from laso.files.atomic import write_text
 
 Token: TypeAlias = tuple[str, ...]
@@ -125,7 +125,7 @@ def _numbers(columns: int | None) -> tuple[str, ...]:
 def _malformed(token: Token, line: str, columns: int, expected: str) -> str:
     shown = quoted(line, limit=SHOWN)
     if len(token) != columns:
-        return f"found {counted(len(token))} in {shown}, expected {columns}{expected}"
+        return f"found {counted(len(token), 'column')} in {shown}, expected {columns}{expected}"
     return (
         f"found nothing in column {token.index('') + 1} of {shown}, expected {columns} columns "
         "that are not empty"
@@ -180,7 +180,7 @@ def _split(line: str, separator: str | None) -> Token:
 def _unwritable(token: Sequence[str], width: int, separator: str) -> str:
     """Return what is wrong with a token to write; nothing if it can be read back."""
     if len(token) != width or not width:
-        return f"found {counted(len(token))}, expected {width or 'at least 1'}"
+        return f"found {counted(len(token), 'column')}, expected {width or 'at least 1'}"
     for column in token:
         if not _writable(column, separator):
             return (
@@ -197,8 +197,3 @@ def _writable(column: str, separator: str) -> bool:
         and not column.startswith(BOM)
         and not any(mark in column for mark in (separator, "\t", "\r", "\n"))
     )
-
-
-def counted(n: int) -> str:
-    """Return "1 column" or "n columns"."""
-    return f"{n} column" if n == 1 else f"{n} columns"

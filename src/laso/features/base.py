@@ -144,7 +144,7 @@ def base_function(name: str) -> Base:
 def _with_argument(kind: str, text: str) -> Base:
     if kind == "list":
         return _flag(lists.membership(text))
-    search = compiled_search(text, exists=kind == "test")
+    search = compiled_search(text)
     if kind == "test":
         return _flag(lambda value: search(value) is not None)
 

@@ -112,15 +112,15 @@ _CLASSES = {
     "d": "0-9",
     "l": "a-z",
     "p": r"!-/:-@\[-`{-~",
-    "s": r"\s",
+    "s": r"\t-\r ",
     "u": "A-Z",
     "w": "A-Za-z0-9",
 }
 
 
 def translate_regex(pattern: str, place: str) -> str:
-    """Translate a regular expression of Wapiti into one of Python."""
-    out = ["(?as)"]
+    """Translate a regular expression of Wapiti into one of RE2."""
+    out = ["(?s)"]
     at = 0
     repeatable = False
     while at < len(pattern):
@@ -129,7 +129,7 @@ def translate_regex(pattern: str, place: str) -> str:
         if character == "^" and at == 1:
             out.append(r"\A")
         elif character == "$" and at == len(pattern):
-            out.append(r"\Z")
+            out.append(r"\z")
         elif character in "*?":
             if not repeatable:
                 raise BadTemplate(f"{place}, expected a character before {character!r}")

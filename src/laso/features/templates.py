@@ -350,10 +350,10 @@ class TemplateParser:
             pattern = argument[argument.index('"') + 1 : argument.rindex('"')]
             try:
                 if is_pattern:
-                    compiled_search(pattern, exists=name == "test")
-            except (re.error, ValueError) as error:
+                    compiled_search(pattern)
+            except ValueError as error:
                 self.at = begin
-                self.fail(f"a regular expression ({error})")
+                self.fail(f"a regular expression of RE2 ({error})")
             return f'{name}("{pattern}")'
         if not is_base(name):
             self.at = begin

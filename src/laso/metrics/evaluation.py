@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from laso.errors import counted
 from laso.metrics import ChunkScores, Counts, accuracy, aligned, are_tags, chunk_scores
 
 CHUNK_LABEL = re.compile("O|[BIES]-.+", re.DOTALL)
@@ -28,6 +29,21 @@ def are_chunks(labels: Iterable[Any]) -> bool:
 def is_known(label: Any) -> bool:
     """Tell whether a label is known, in all layers if it has several."""
     return label is not None and not (isinstance(label, tuple) and None in label)
+
+
+@dataclass(frozen=True)
+class Score:
+    """How good outputs are by their task's own measure, from 0 to 1."""
+
+    examples: int
+    score: float
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the score as JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return f"{counted(self.examples, 'example')}, score {self.score:.4f}"
 
 
 @dataclass(frozen=True)

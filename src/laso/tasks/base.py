@@ -150,9 +150,9 @@ class Task(BatchTask):
 
     def evaluation(self, gold: Sequence[Any], predicted: Sequence[Any]) -> Any:
         """Return the evaluation that the command line writes; it has score, as_json and str."""
-        from laso.metrics.evaluation import evaluated
+        from laso.metrics.evaluation import Score
 
-        return evaluated(gold, predicted)
+        return Score(len(gold), self.score(gold, predicted))
 
     def describe_feature(self, numbers: Sequence[int], items: Array) -> str | None:
         """Return the name of the feature whose key ``mix`` hashed from these numbers, in order.

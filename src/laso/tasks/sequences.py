@@ -252,6 +252,12 @@ class SequenceTask(Task):
         """Return the labels as a list for each sentence."""
         return split_sentences(outputs, inputs.lengths)
 
+    def evaluation(self, gold: Sequence[Any], predicted: Sequence[Any]) -> Any:
+        """Return the scores of chunks, tokens and sentences."""
+        from laso.metrics.evaluation import evaluated
+
+        return evaluated(gold, predicted)
+
     # ------------------------------------------------------------------ names
 
     def decisions(self, y: Any) -> set[tuple[str, int, int]] | None:

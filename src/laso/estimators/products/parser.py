@@ -11,10 +11,7 @@ from laso.estimators.search import SearchEstimator, SearchParameters
 from laso.features.templates import Template
 from laso.params import check_parameters, is_whole
 from laso.tasks.base import Task
-from laso.tasks.parsing.joint_task import JointParsingTask
 from laso.tasks.parsing.task import ParsingTask
-
-JOINT = "joint"  # the tagger that is part of the search
 
 
 class Parser(SearchEstimator):
@@ -39,13 +36,12 @@ class Parser(SearchEstimator):
     pseudo_projective : bool, default=True
         Arcs that cross others are lifted to learn from them. True: labels tell of it, and the arcs
         are put back into predicted trees (Nivre & Nilsson 2005).
-    tagger : estimator, mapping or "joint", default=None
+    tagger : estimator or mapping, default=None
         Predicts the tags, such as ``Tagger()`` for the second column or, for several columns,
         ``JointTagger`` or a table as {"pos": Tagger(), "xpos": Tagger()}; further columns are not
         used. ``fit`` trains it on the words and gold tags of the data. The parser learns from
         predicted tags, those of each fold by a tagger of the others (jackknifing), and ``predict``
-        needs words only. None: the data has all tags. "joint": tags and trees are found in one
-        search (an experiment; arc-eager only), which learns the tags of the second column.
+        needs words only. None: the data has all tags.
     folds : int, default=5
         The number of parts of the training data for ``tagger``.
     **search
@@ -70,7 +66,7 @@ class Parser(SearchEstimator):
         features: str | Sequence[str | Template] | None = None,
         columns: Sequence[str] | None = None,
         pseudo_projective: bool = True,
-        tagger: SearchEstimator | Mapping[str, SearchEstimator] | str | None = None,
+        tagger: SearchEstimator | Mapping[str, SearchEstimator] | None = None,
         folds: int = 5,
         **search: Unpack[SearchParameters],
     ) -> None:
@@ -91,11 +87,11 @@ class Parser(SearchEstimator):
             isinstance(tagger, SearchEstimator) and not isinstance(tagger, Parser)
             for tagger in taggers
         )
-        expected = "None, 'joint', an estimator such as Tagger(), or a table of them by column"
+        expected = "None, an estimator such as Tagger(), or a table of them by column"
         check_parameters(
             self,
             [
-                ("tagger", given is None or self._is_joint() or bool(known), expected),
+                ("tagger", given is None or bool(known), expected),
                 ("folds", is_whole(self.folds, 2, 1000), "from 2 to 1000"),
             ],
         )
@@ -103,8 +99,7 @@ class Parser(SearchEstimator):
 
     def make_task(self) -> Task:
         """Return the task, without anything learned."""
-        kind = JointParsingTask if self._is_joint() else ParsingTask
-        return kind(
+        return ParsingTask(
             system=self.system,
             oracle=self.oracle,
             features=self.features,
@@ -113,11 +108,8 @@ class Parser(SearchEstimator):
             tags=self._tags(),
         )
 
-    def _is_joint(self) -> bool:
-        return isinstance(self.tagger, str) and self.tagger == JOINT
-
     def _tags(self) -> Jackknife | None:
-        if self.tagger is None or isinstance(self.tagger, str):
+        if self.tagger is None:
             return None
         if isinstance(self.tagger, Mapping):
             return Jackknife(dict(self.tagger.items()), self.folds)
@@ -126,8 +118,6 @@ class Parser(SearchEstimator):
     def predict_tags(self, X: Any) -> list[list[Any]]:
         """Return the tags that the parser predicts: a tuple for each word."""
         self.require("weights_")
-        if self._is_joint():
-            return [[(tag,) for tag in tree.tags] for tree in self.predict(X)]
         if self.task_.tags is None:
             raise ValueError(f"predict_tags needs a tagger, found tagger={quoted(self.tagger)}")
         return self.task_.tags.tags_of(self.task_.read_inputs(X))

@@ -139,36 +139,6 @@ def has_other(x, y, state):
     return False
 
 
-def write_successor(x, state, label, new):
-    """Write the configuration after a step."""
-    kind, arc_label = kind_of(x, label), arc_label_of(x, label)
-    if kind == SHIFT:
-        push(state, new)
-    elif kind == RIGHT and state[FRONT] < x.items.shape[0]:
-        push(state, new)
-        new[top(new) + LABEL] = arc_label
-        add_right(state, FRONT_RECORD, new, top(state), arc_label)
-    else:
-        pop(state, new)
-        if kind == LEFT:
-            add_left(state, top(state), new, FRONT_RECORD, arc_label)
-        elif kind == RIGHT:
-            add_right(state, top(state), new, top(new), arc_label)
-
-
-def is_good_step(x, y, state, label):
-    """Return whether a step is valid and good."""
-    n, kind = x.items.shape[0], kind_of(x, label)
-    if not can(x, state, kind) or not keeps_all(x, y, state, kind):
-        return False
-    if kind == SHIFT:
-        return not (x.spec[STATIC] and has_other(x, y, state))
-    if kind == REDUCE:
-        return True
-    head = head_of(x, state, kind)
-    return is_arc(n, y, word_of(x, state, kind), head, arc_label_of(x, label))
-
-
 class ArcEager(Transitions):
     """Find the head of every word of a sentence, and the label of the arc."""
 
@@ -178,8 +148,28 @@ class ArcEager(Transitions):
 
     @staticmethod
     def apply(x, state, group, label, new):
-        write_successor(x, state, label, new)
+        kind, arc_label = kind_of(x, label), arc_label_of(x, label)
+        if kind == SHIFT:
+            push(state, new)
+        elif kind == RIGHT and state[FRONT] < x.items.shape[0]:
+            push(state, new)
+            new[top(new) + LABEL] = arc_label
+            add_right(state, FRONT_RECORD, new, top(state), arc_label)
+        else:
+            pop(state, new)
+            if kind == LEFT:
+                add_left(state, top(state), new, FRONT_RECORD, arc_label)
+            elif kind == RIGHT:
+                add_right(state, top(state), new, top(new), arc_label)
 
     @staticmethod
     def is_good(x, y, state, group, label):
-        return is_good_step(x, y, state, label)
+        n, kind = x.items.shape[0], kind_of(x, label)
+        if not can(x, state, kind) or not keeps_all(x, y, state, kind):
+            return False
+        if kind == SHIFT:
+            return not (x.spec[STATIC] and has_other(x, y, state))
+        if kind == REDUCE:
+            return True
+        head = head_of(x, state, kind)
+        return is_arc(n, y, word_of(x, state, kind), head, arc_label_of(x, label))

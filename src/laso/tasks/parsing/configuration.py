@@ -4,9 +4,8 @@ A row has the next word of the buffer (FRONT), the size of the stack (SIZE), a r
 word, and a record for each word of the stack, the top last. A record has what features need to
 know of a word: its outermost children on either side and theirs, with their labels, the numbers of
 children, and the sets of their labels. So a feature is read in constant time, and a step copies as
-much as the stack is high; what follows in a row is never read, but for the tags that a search may
-predict beside trees (see laso.tasks.parsing.tagging). The stack has at most DEEPEST words, so that
-time and memory are linear in the number of words. The heads found so far are not kept:
+much as the stack is high; what follows in a row is never read. The stack has at most DEEPEST words,
+so that time and memory are linear in the number of words. The heads found so far are not kept:
 ``systems.System.arcs`` finds them.
 
 The artificial root is the word after the last one.
@@ -55,15 +54,13 @@ NOTHING, ROOT = -3, -2  # values of atoms where there is no word, or the root
 SET_BITS = 31
 
 # Kinds of atoms; their arguments are explained at ``atom_value``.
-COLUMN_OF, COLUMN_AFTER, FIELD_OF, DISTANCE, COLUMN_NEAR = range(5)
-PREDICTED = -1  # the column of the tags that the search predicts
+COLUMN_OF, COLUMN_AFTER, FIELD_OF, DISTANCE = range(4)
 N_STACK = 8  # elements 0 to 7 are those of the stack, from the top; then comes the next word
 ATOM = 4  # integers of an atom in spec
 
 # The constants at the head of spec. MOST: the largest number of templates and atoms of a part.
-# AHEAD: by how many words tagging is ahead of parsing. TAGGING: the offset of its templates' part.
-SINGLE_ROOT, STATIC, OPERATORS, PARTS, N_PARTS, MOST, AHEAD, TAGGING = range(8)
-HEAD = 8
+SINGLE_ROOT, STATIC, OPERATORS, PARTS, N_PARTS, MOST = range(6)
+HEAD = 6
 # The constants of a part of the templates.
 ATOMS, N_ATOMS, TEMPLATES, N_TEMPLATES = range(4)
 PART = 4
@@ -165,22 +162,11 @@ def bucket(distance):
     return 11
 
 
-def n_tagged(state):
-    """Return the number of words that have predicted tags, which are the first ones."""
-    return state[state_size(state[LENGTH])]
-
-
-def tag_of(state, word):
-    """Return the predicted tag of a word."""
-    at = state_size(state[LENGTH])
-    return state[at + 1 + word] if word < state[at] else NOTHING
-
-
-def column_of(x, state, word, column):
+def column_of(x, word, column):
     """Return a column of a word, the root or nothing."""
     n = x.items.shape[0]
     if 0 <= word < n:
-        return tag_of(state, word) if column == PREDICTED else x.items[word, column]
+        return x.items[word, column]
     return ROOT if word == n else NOTHING
 
 
@@ -191,19 +177,16 @@ def atom_value(x, state, at):
     COLUMN_AFTER k column              a column of the k-th word after the next one
     FIELD_OF element field             a field of a record that is no word
     DISTANCE element element           the bucket of the distance of two elements
-    COLUMN_NEAR k column               a column of the k-th word after the one to be tagged
     """
     spec = x.spec
     kind = spec[at]
     if kind == COLUMN_AFTER:
-        return column_of(x, state, state[FRONT] + spec[at + 1], spec[at + 2])
-    if kind == COLUMN_NEAR:
-        return column_of(x, state, n_tagged(state) + spec[at + 1], spec[at + 2])
+        return column_of(x, state[FRONT] + spec[at + 1], spec[at + 2])
     record = record_of(state, spec[at + 1])
     if record < 0:
         return NOTHING
     if kind == COLUMN_OF:
-        return column_of(x, state, state[record + spec[at + 2]], spec[at + 3])
+        return column_of(x, state[record + spec[at + 2]], spec[at + 3])
     if kind == FIELD_OF:
         return state[record + spec[at + 2]]
     other = record_of(state, spec[at + 2])
@@ -217,8 +200,6 @@ def own_group(x):
 
 def part_of(x, group):
     """Return the offset of a group's part of the templates: the last part is that of operators."""
-    if group > own_group(x):
-        return x.spec[TAGGING]
     return x.spec[PARTS] + PART * min(group, x.spec[N_PARTS] - 1)
 
 

@@ -13,14 +13,13 @@ from laso.features.encoder import ColumnEncoder, require_columns, sentence_start
 from laso.features.inputs import string_keys
 from laso.features.templates import Atom, Template
 from laso.tasks.parsing import configuration as c
-from laso.tasks.parsing.operators import HEADS, LABELS, LAST_CHILD, PARTS, TAGS, UNKNOWN
-from laso.tasks.parsing.systems import TAG
-from laso.tasks.parsing.templates import atom_program, divided, is_input, is_of_tagging
+from laso.tasks.parsing.operators import HEADS, LABELS, LAST_CHILD, PARTS, UNKNOWN
+from laso.tasks.parsing.templates import atom_program, divided, is_input
 from laso.tasks.parsing.trees import LIFTED, Tree, unmarked
 
 ARCS = ("left", "right", "root")
-KINDS = ("shift", *ARCS, "reduce", TAG)
-"""The kinds of operators; labels follow ARCS, as in ``left nsubj``, and tags follow TAG."""
+KINDS = ("shift", *ARCS, "reduce")
+"""The kinds of operators; labels follow ARCS, as in ``left nsubj``."""
 
 
 @dataclass
@@ -29,9 +28,7 @@ class ParsingEncoder(ColumnEncoder):
 
     single_root: bool = True
     static: bool = False
-    ahead: int = 0
     arc_labels: dict[str, int] = field(default_factory=dict)
-    tags: dict[str, int] = field(default_factory=dict)
     operators: list[tuple[str, str]] = field(default_factory=list)
     marked: frozenset[str] = frozenset()  # the labels of lifted arcs
 
@@ -40,8 +37,6 @@ class ParsingEncoder(ColumnEncoder):
         self.operators = [(kind, arc) for kind, _, arc in (x.partition(" ") for x in self.labels)]
         names = sorted({arc for kind, arc in self.operators if kind in ARCS})
         self.arc_labels = {name: i for i, name in enumerate(names)}
-        found = [tag for kind, tag in self.operators if kind == TAG]
-        self.tags = {tag: i for i, tag in enumerate(found)}
         self.marked = frozenset(name for name in names if LIFTED in name)
 
     def _is_input(self, atom: Atom) -> bool:
@@ -75,8 +70,8 @@ class ParsingEncoder(ColumnEncoder):
             return UNKNOWN
         return self.arc_labels.get(label, self.arc_labels.get(unmarked(label)))
 
-    def numbers(self, tree: Tree, tags: Sequence[str | None] = ()) -> Array:
-        """Return an output of a projective tree: heads, labels, last children and tags of words."""
+    def numbers(self, tree: Tree) -> Array:
+        """Return an output of a projective tree: heads, labels and last children of words."""
         n = len(tree)
         y = np.full((PARTS, n), UNKNOWN, np.int32)
         for i, (head, label) in enumerate(tree):
@@ -86,8 +81,6 @@ class ParsingEncoder(ColumnEncoder):
                 y[LABELS, i] = UNKNOWN if known is None else known
                 if head:
                     y[LAST_CHILD, head - 1] = i  # the last one stays
-        if tags:
-            y[TAGS] = [self.tags.get(tag or "", UNKNOWN) for tag in tags]
         return y.reshape(-1)
 
     def spec_for(self, longest: int, most: int | None) -> Array:
@@ -99,15 +92,12 @@ class ParsingEncoder(ColumnEncoder):
     def _make_spec(self) -> Array:
         operators: list[int] = []
         for kind, name in self.operators:
-            numbers = self.tags if kind == TAG else self.arc_labels
-            operators += [KINDS.index(kind), numbers.get(name, UNKNOWN)]
-        parts = divided([each for each in self.templates if not is_of_tagging(each)])
+            operators += [KINDS.index(kind), self.arc_labels.get(name, UNKNOWN)]
+        parts = divided(self.templates)
         head = [0] * c.HEAD
         head[c.SINGLE_ROOT], head[c.STATIC] = int(self.single_root), int(self.static)
         head[c.OPERATORS], head[c.PARTS] = c.HEAD, c.HEAD + len(operators)
-        head[c.N_PARTS], head[c.AHEAD] = len(parts), self.ahead
-        head[c.TAGGING] = head[c.PARTS] + c.PART * len(parts)
-        parts.append([each for each in self.templates if is_of_tagging(each)])
+        head[c.N_PARTS] = len(parts)
         found, most, end = [*head, *operators], 0, c.HEAD + len(operators) + c.PART * len(parts)
         programs: list[int] = []
         for templates in parts:

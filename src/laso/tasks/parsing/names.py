@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from laso.features.templates import Atom
 from laso.tasks.parsing import configuration as c
 from laso.tasks.parsing.encoder import ParsingEncoder
-from laso.tasks.parsing.templates import LABEL, LEFT_SET, PREDICTED, RIGHT_SET, is_input
+from laso.tasks.parsing.templates import LABEL, LEFT_SET, RIGHT_SET, is_input
 
 
 def feature_name(encoder: ParsingEncoder, numbers: Sequence[int]) -> str | None:
@@ -30,8 +30,6 @@ def _value(encoder: ParsingEncoder, atom: Atom, number: int) -> str:
         column = encoder.names.index(atom.column) if atom.column in encoder.names else -1
         view = encoder.views[int(atom.column) if column < 0 else column, atom.bases]
         return list(view.ids)[number] if 0 <= number < len(view.ids) else "(unknown)"
-    if atom.column == PREDICTED:
-        return "(root)" if number == c.ROOT else list(encoder.tags)[number]
     names = list(encoder.arc_labels)
     if atom.column == LABEL:
         return names[number]

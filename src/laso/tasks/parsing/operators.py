@@ -1,7 +1,7 @@
 """Operators of all transition systems: their kinds and labels, and gold trees as numbers.
 
-A gold output has four numbers for each word: its head (the number of words stands for the
-artificial root), the label of its arc, its last child, and its tag if the search predicts tags.
+A gold output has three numbers for each word: its head (the number of words stands for the
+artificial root), the label of its arc, and its last child.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from laso.tasks.parsing.configuration import OPERATORS
 
-SHIFT, LEFT, RIGHT, ROOT_ARC, REDUCE, TAG = range(6)  # kinds of operators
-HEADS, LABELS, LAST_CHILD, TAGS, PARTS = range(5)  # parts of an output, each with a number per word
-UNKNOWN = -1  # of heads, labels and tags
+SHIFT, LEFT, RIGHT, ROOT_ARC, REDUCE = range(5)  # kinds of operators
+HEADS, LABELS, LAST_CHILD, PARTS = range(4)  # parts of an output, each with a number per word
+UNKNOWN = -1  # of heads and labels
 
 
 def kind_of(x, label):
@@ -21,7 +21,7 @@ def kind_of(x, label):
 
 
 def arc_label_of(x, label):
-    """Return the number of the arc label of an operator, or of its tag."""
+    """Return the number of the arc label of an operator."""
     return x.spec[x.spec[OPERATORS] + 2 * label + 1]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from laso.engine.problem import CompiledProblem
@@ -10,10 +10,15 @@ from laso.tasks.parsing import configuration as c
 from laso.tasks.parsing.arc_eager import ArcEager
 from laso.tasks.parsing.arc_hybrid import ArcHybrid
 from laso.tasks.parsing.arc_standard import ArcStandard
-from laso.tasks.parsing.tagging import TaggedArcEager
 
-Operator = tuple[str, str]  # kind and label of an arc, which may be empty, or tag
-TAG = "tag"  # the kind of the step that tags a word
+Operator = tuple[str, str]  # kind and label of an arc, which may be empty
+Arc = tuple[int, int]  # word and head; the number of words is the artificial root
+NewArc = Callable[[str, Sequence[int], int, int], Arc | None]
+"""A function of the kind of a step that is no SHIFT, the stack, the next word, and the number of
+words.
+
+It returns the arc that the step adds. The artificial root is at the bottom of the stack.
+"""
 
 
 @dataclass(frozen=True)
@@ -22,122 +27,54 @@ class System:
 
     problem: type[CompiledProblem]
     always: tuple[str, ...]  # names of the operators without a label
+    arc_of: NewArc
     dynamic: bool = True  # whether several paths to a tree may be good
-    steps: int = 2  # of a path, for each word
 
     def arcs(self, steps: Iterable[Operator], n: int) -> Iterator[tuple[int, int, str] | None]:
         """Yield for each step the arc that it adds: word, head (n: the root), label; or None."""
-        raise NotImplementedError
-
-    def new_arc(self, state: Sequence[int], kind: str) -> tuple[int, int] | None:
-        """Return word and head of the arc that a step of a kind adds to a configuration."""
-        raise NotImplementedError
-
-
-class Hybrid(System):
-    """Arc-hybrid."""
-
-    def arcs(self, steps: Iterable[Operator], n: int) -> Iterator[tuple[int, int, str] | None]:
-        """Yield for each step the arc that it adds."""
-        front, stack = 0, [n]
+        front, stack, arc_of = 0, [n], self.arc_of
         for kind, label in steps:
-            if kind == "shift":
-                stack.append(front)
-                front += 1
+            arc = None if kind == "shift" else arc_of(kind, stack, front, n)
+            if arc is None:
                 yield None
+                word = front if kind == "shift" else stack[-1]
             else:
-                word = stack.pop()
-                yield word, stack[-1] if kind == "right" else front, label
-
-    def new_arc(self, state: Sequence[int], kind: str) -> tuple[int, int] | None:
-        """Return word and head of the arc that a step of a kind adds to a configuration."""
-        if kind == "shift":
-            return None
-        at = c.STACK + (state[c.SIZE] - 1) * c.WIDTH
-        return state[at], state[at - c.WIDTH] if kind == "right" else state[c.FRONT]
-
-
-class Standard(System):
-    """Arc-standard."""
-
-    def arcs(self, steps: Iterable[Operator], n: int) -> Iterator[tuple[int, int, str] | None]:
-        """Yield for each step the arc that it adds."""
-        front, stack = 0, [n]
-        for kind, label in steps:
-            if kind == "shift":
+                word, head = arc
+                yield word, head, label
+            if word == front:
                 stack.append(front)
                 front += 1
-                yield None
-            elif kind == "left":
-                yield stack.pop(-2), stack[-1], label
             else:
-                word = stack.pop()
-                yield word, stack[-1] if kind == "right" else n, label
+                stack.remove(word)
 
-    def new_arc(self, state: Sequence[int], kind: str) -> tuple[int, int] | None:
+    def new_arc(self, state: Sequence[int], kind: str) -> Arc | None:
         """Return word and head of the arc that a step of a kind adds to a configuration."""
-        if kind == "shift":
-            return None
-        at = c.STACK + (state[c.SIZE] - 1) * c.WIDTH
-        if kind == "left":
-            return state[at - c.WIDTH], state[at]
-        return state[at], state[at - c.WIDTH] if kind == "right" else state[c.FRONT]
+        n, end = state[c.LENGTH], c.STACK + state[c.SIZE] * c.WIDTH
+        stack = [n, *(state[at] for at in range(c.STACK, end, c.WIDTH))]
+        return None if kind == "shift" else self.arc_of(kind, stack, state[c.FRONT], n)
 
 
-class Eager(System):
-    """Arc-eager."""
-
-    def arcs(self, steps: Iterable[Operator], n: int) -> Iterator[tuple[int, int, str] | None]:
-        """Yield for each step the arc that it adds."""
-        front, stack = 0, [n]
-        for kind, label in steps:
-            arc = None
-            if kind in ("left", "root"):
-                arc = (stack.pop(), front, label)
-            elif kind == "right" and front < n:
-                arc = (front, stack[-1], label)
-            elif kind in ("right", "reduce"):
-                word = stack.pop()
-                arc = (word, stack[-1], label) if kind == "right" else None
-                yield arc
-                continue
-            if kind in ("shift", "right"):
-                stack.append(front)
-                front += 1
-            yield arc
-
-    def new_arc(self, state: Sequence[int], kind: str) -> tuple[int, int] | None:
-        """Return word and head of the arc that a step of a kind adds to a configuration."""
-        if kind in ("shift", "reduce"):
-            return None
-        at = c.STACK + (state[c.SIZE] - 1) * c.WIDTH
-        front, n = state[c.FRONT], state[c.LENGTH]
-        if kind == "right":
-            return (front, state[at]) if front < n else (state[at], state[at - c.WIDTH])
-        return state[at], front
+def hybrid_arc(kind: str, stack: Sequence[int], front: int, n: int) -> Arc:
+    """Return the arc of a step of arc-hybrid that is no SHIFT."""
+    return stack[-1], stack[-2] if kind == "right" else front
 
 
-class TaggedEager(Eager):
-    """Arc-eager with a step that tags a word."""
+def standard_arc(kind: str, stack: Sequence[int], front: int, n: int) -> Arc:
+    """Return the arc of a step of arc-standard that is no SHIFT."""
+    if kind == "left":
+        return stack[-2], stack[-1]
+    return stack[-1], stack[-2] if kind == "right" else n
 
-    def arcs(self, steps: Iterable[Operator], n: int) -> Iterator[tuple[int, int, str] | None]:
-        """Yield for each step the arc that it adds."""
-        path = list(steps)
-        found = super().arcs([step for step in path if step[0] != TAG], n)
-        for kind, _ in path:
-            yield None if kind == TAG else next(found)
 
-    def new_arc(self, state: Sequence[int], kind: str) -> tuple[int, int] | None:
-        """Return word and head of the arc that a step of a kind adds to a configuration."""
-        return None if kind == TAG else super().new_arc(state, kind)
+def eager_arc(kind: str, stack: Sequence[int], front: int, n: int) -> Arc | None:
+    """Return the arc of a step of arc-eager that is no SHIFT; REDUCE adds none."""
+    if kind == "right":
+        return (front, stack[-1]) if front < n else (stack[-1], stack[-2])
+    return None if kind == "reduce" else (stack[-1], front)
 
 
 SYSTEMS: dict[str, System] = {
-    "arc-hybrid": Hybrid(ArcHybrid, ("shift",)),
-    "arc-eager": Eager(ArcEager, ("reduce", "shift")),
-    "arc-standard": Standard(ArcStandard, ("shift",), dynamic=False),
+    "arc-hybrid": System(ArcHybrid, ("shift",), hybrid_arc),
+    "arc-eager": System(ArcEager, ("reduce", "shift"), eager_arc),
+    "arc-standard": System(ArcStandard, ("shift",), standard_arc, dynamic=False),
 }
-JOINT: dict[str, System] = {
-    "arc-eager": TaggedEager(TaggedArcEager, ("reduce", "shift"), steps=3),
-}
-"""The systems that also predict tags."""

@@ -16,10 +16,10 @@ from laso.data.reading import contents, read_column_file, read_table
 from laso.data.table import Columns, Data, Factor, Features
 from laso.engine.layout import Array, Dataset
 from laso.engine.problem import CompiledProblem
-from laso.errors import BadData, BadModel, BadTemplate, listed, quoted
+from laso.errors import BadData, BadModel, listed, quoted
 from laso.features.encoder import ColumnEncoder, require_columns
 from laso.features.inputs import read_input, read_labels, string_keys
-from laso.features.templates import BIAS, Template, shown
+from laso.features.templates import BIAS, Template
 from laso.metrics.trees import tree_scores
 from laso.params import check_parameters, is_whole
 from laso.queues import MakeQueue, beam
@@ -28,13 +28,12 @@ from laso.tasks.batches import Operator
 from laso.tasks.parsing import configuration as c
 from laso.tasks.parsing.encoder import ARCS, ParsingEncoder
 from laso.tasks.parsing.names import feature_name
-from laso.tasks.parsing.systems import SYSTEMS, TAG, System
+from laso.tasks.parsing.systems import SYSTEMS, System
 from laso.tasks.parsing.templates import (
     RESERVED,
     default_templates,
     parse_templates,
     suffix_templates,
-    uses_tagging,
 )
 from laso.tasks.parsing.trees import (
     Coverage,
@@ -49,6 +48,7 @@ from laso.tasks.sequences import SequenceTask, label_list
 
 ORACLES = ("dynamic", "static")
 NAMES = ("w", "pos", "xpos")
+STEPS = 2  # of a path, for each word
 MOST_ARCS = 1 << 62
 MOST_TAGS = 150  # values of a column of tags; those of others may be any number
 NO_ARC = {"shift": "no arc yet", "reduce": "no more children"}
@@ -88,8 +88,6 @@ class ParsingTask(SequenceTask):
 
     name = "parsing"
     many_paths = True
-    kinds: tuple[str, ...] = ARCS  # of operators that have a label or tag
-    ahead = 0
     encoder_: ParsingEncoder
 
     def __init__(
@@ -271,11 +269,10 @@ class ParsingTask(SequenceTask):
             raise BadModel(f"found the state {quoted(state)}, expected single_root and coverage")
 
     def keeps_weights(self, old: ColumnEncoder, new: ColumnEncoder) -> bool:
-        """Return whether features keep their keys, in which arc labels and tags are numbers."""
+        """Return whether features keep their keys, in which arc labels are numbers."""
         assert isinstance(old, ParsingEncoder)
         assert isinstance(new, ParsingEncoder)
-        same = (old.arc_labels, old.tags) == (new.arc_labels, new.tags)
-        return super().keeps_weights(old, new) and same
+        return super().keeps_weights(old, new) and old.arc_labels == new.arc_labels
 
     # ------------------------------------------------------------------ encoding
 
@@ -296,11 +293,7 @@ class ParsingTask(SequenceTask):
 
     def parse(self, templates: str | Iterable[str | Template]) -> tuple[Template, ...]:
         """Parse templates of configurations."""
-        found = parse_templates(templates)
-        for template in found:
-            if TAG not in self.kinds and uses_tagging(template):
-                raise BadTemplate(f"template {shown(template)}: needs tagger='joint'")
-        return found
+        return parse_templates(templates)
 
     def make_encoder(
         self,
@@ -313,7 +306,7 @@ class ParsingTask(SequenceTask):
         always = self.transitions.always
         for label in {*labels, *always}:
             kind, _, arc = label.partition(" ")
-            if label not in labels or (label not in always and not (kind in self.kinds and arc)):
+            if label not in labels or (label not in always and not (kind in ARCS and arc)):
                 raise BadData(
                     f"found the operators {listed(labels)}, expected {', '.join(always)}, and "
                     "others such as 'left nsubj'"
@@ -325,7 +318,6 @@ class ParsingTask(SequenceTask):
             width,
             single_root=self.state_["single_root"],
             static=self.oracle == "static" or not self.transitions.dynamic,
-            ahead=self.ahead,
         )
 
     def gold_numbers(self, data: Data, outputs: Trees) -> Any:
@@ -338,8 +330,7 @@ class ParsingTask(SequenceTask):
                         sentence=i,
                         token=j,
                     )
-        trees = [self._reachable(tree) for tree in outputs.projective]
-        return list(map(self.encoder_.numbers, trees, outputs.tags or [[]] * len(trees)))
+        return [self.encoder_.numbers(self._reachable(tree)) for tree in outputs.projective]
 
     def _reachable(self, tree: Tree) -> Tree:
         """Return a tree, or one of unknown arcs if no stack is deep enough for it."""
@@ -361,7 +352,7 @@ class ParsingTask(SequenceTask):
 
     def _tree(self, path: Sequence[tuple[str, str]], marked: frozenset[str]) -> Tree:
         """Return the tree to which a path leads; ``marked`` are the labels of lifted arcs."""
-        n = len(path) // self.transitions.steps
+        n = len(path) // STEPS
         tree: Tree = [(0, None)] * n
         for arc in self.transitions.arcs(path, n):
             if arc is not None:

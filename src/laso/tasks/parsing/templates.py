@@ -15,10 +15,6 @@ and these columns are those of a configuration:
     lefts[s0], rights[s0]    the number of children on a side
     leftset[s0], rightset[s0]    the set of their labels
     distance[s0,b0]          the distance of two words, of s0 to s7 and b0
-
-Where the search predicts tags, they are the column ``predicted``, and a template with one of the
-places t-9 to t9, which are counted from the word that is tagged, is one of the steps that tag:
-``w[t0]|predicted[t-1]``.
 """
 
 from __future__ import annotations
@@ -38,12 +34,12 @@ from laso.features.templates import (
 )
 from laso.tasks.parsing import configuration as c
 
-LABEL, LEFTS, RIGHTS, LEFT_SET, RIGHT_SET, DISTANCE, PREDICTED = (
+LABEL, LEFTS, RIGHTS, LEFT_SET, RIGHT_SET, DISTANCE = (
     *("label", "lefts", "rights"),
-    *("leftset", "rightset", "distance", "predicted"),
+    *("leftset", "rightset", "distance"),
 )
 OF_WORDS = {LEFTS: c.LEFTS, RIGHTS: c.RIGHTS, LEFT_SET: c.LEFT_SET, RIGHT_SET: c.RIGHT_SET}
-RESERVED = (LABEL, *OF_WORDS, DISTANCE, PREDICTED)
+RESERVED = (LABEL, *OF_WORDS, DISTANCE)
 CHILDREN = {
     "": c.WORD,
     ".l1": c.L1,
@@ -53,7 +49,6 @@ CHILDREN = {
     ".l1.l1": c.LL,
     ".r1.r1": c.RR,
 }
-_NEAR = re.compile(r"t(-?\d)", re.ASCII)
 _PLACE = re.compile(r"(?P<of>[sb])(?P<number>\d{1,2})(?P<child>(?:\.[lr][12]){0,2})", re.ASCII)
 
 
@@ -97,23 +92,8 @@ def is_input(atom: Atom) -> bool:
     return atom.column not in RESERVED
 
 
-def is_of_tagging(template: Template) -> bool:
-    """Return whether a template is one of the steps that tag a word."""
-    return any(_NEAR.fullmatch(atom.place) for atom in template.atoms)
-
-
-def uses_tagging(template: Template) -> bool:
-    """Return whether a template needs a search that predicts tags."""
-    return is_of_tagging(template) or any(atom.column == PREDICTED for atom in template.atoms)
-
-
 def atom_program(atom: Atom, view: int) -> tuple[int, int, int, int]:
     """Return the integers that ``configuration.atom_value`` reads; ValueError: what is expected."""
-    if atom.column == PREDICTED:
-        view = c.PREDICTED
-    near = _NEAR.fullmatch(atom.place)
-    if near and (is_input(atom) or atom.column == PREDICTED):
-        return c.COLUMN_NEAR, int(near[1]), view, 0
     if atom.column == DISTANCE:
         ends = [_element(place.strip()) for place in atom.place.split(",")]
         if len(ends) != 2 or any(number > c.N_STACK or child != c.WORD for number, child in ends):
@@ -121,7 +101,7 @@ def atom_program(atom: Atom, view: int) -> tuple[int, int, int, int]:
         return c.DISTANCE, ends[0][0], ends[1][0], 0
     number, child = _element(atom.place)
     if number > c.N_STACK:
-        if child != c.WORD or not (is_input(atom) or atom.column == PREDICTED):
+        if child != c.WORD or not is_input(atom):
             raise ValueError("a place in the stack or b0, since others have no children")
         return c.COLUMN_AFTER, number - c.N_STACK, view, 0
     if atom.column == LABEL:
@@ -177,18 +157,6 @@ def _words_of(template: Template) -> frozenset[str]:
 
 
 # --------------------------------------------------------------------------- the default set
-
-
-def joint_templates(words: str) -> list[str]:
-    """Return the default templates where the search predicts the tags."""
-    w, p = words, PREDICTED
-    near = [f"{w}[t{i}]" for i in range(-2, 3)]
-    near += [f"{w}[t-1]|{w}[t0]", f"{w}[t0]|{w}[t1]"]
-    near += [f"{w}.{each}[t{i}]" for each in ("lower", "shape") for i in (-1, 0, 1)]
-    near += [f"{w}.{each}{n}[t0]" for each in ("prefix", "suffix") for n in range(1, 5)]
-    near += [f"{p}[t-1]", f"{p}[t-1]|{w}[t0]", f"{p}[t-2]|{p}[t-1]"]
-    near += [f"{p}[s0]|{w}[t0]", f"{p}[s0]|{p}[t-1]|{w}.suffix3[t0]"]
-    return [BIAS, *_with_tags(w, p), *near]
 
 
 def default_templates(names: Sequence[str], main: int = 1) -> list[str]:

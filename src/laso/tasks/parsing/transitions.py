@@ -44,17 +44,6 @@ def can_root(x, state):
     return state[FRONT] == x.items.shape[0] and single
 
 
-def write_limits(x, out):
-    """Write upper bounds for a sentence."""
-    n = x.items.shape[0]
-    out[STATE_SIZE] = state_size(n)
-    out[MAX_GROUPS] = 1
-    out[MAX_FEATURES] = x.spec[MOST]
-    out[FACTORS] = own_group(x)
-    out[BLOCKS] = 1
-    out[STEPS] = 2 * n
-
-
 class Transitions(CompiledProblem):
     """Find the head of every word of a sentence, and the label of the arc."""
 
@@ -62,7 +51,13 @@ class Transitions(CompiledProblem):
 
     @staticmethod
     def limits(x, out):
-        write_limits(x, out)
+        n = x.items.shape[0]
+        out[STATE_SIZE] = state_size(n)
+        out[MAX_GROUPS] = 1
+        out[MAX_FEATURES] = x.spec[MOST]
+        out[FACTORS] = own_group(x)
+        out[BLOCKS] = 1
+        out[STEPS] = 2 * n
 
     @staticmethod
     def initial(x, state):

@@ -231,7 +231,6 @@ class Trees:
 
     gold: list[Tree]
     marked: bool = True
-    tags: list[list[str | None]] | None = None  # where the search predicts them
 
     @cached_property
     def projective(self) -> list[Tree]:

@@ -1,107 +1,121 @@
-"""Files and standard input as sentences, for all commands that read them."""
+"""Files and standard input as examples, for all commands that read them."""
 
 from __future__ import annotations
 
 import io
 import os
 import sys
+import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import count, islice
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 import typer
 
-from laso.cli.own import STDIN, shown
 from laso.cli.settings import Settings
-from laso.data.columns import Block, counted
+from laso.data.columns import Block
 from laso.data.formats import CONLLU, TREE, ColumnRoles, Format, default_roles, guessed
 from laso.data.reading import read as read_sentences
-from laso.errors import BadData, listed
+from laso.errors import BadData, InputError, LasoError, counted, listed
 from laso.files.opening import open_input
-from laso.metrics.evaluation import Evaluation, is_known
+from laso.metrics.evaluation import is_known
 
 if TYPE_CHECKING:
     from laso.estimators import SearchEstimator
+    from laso.tasks.base import Task
 
+STDIN = "-"
+OF_TASK, NO_COLUMNS = Format("task"), ColumnRoles((), (), 0)  # what the user's task has read
 HEAD = 1 << 16  # bytes of a file by which its format is detected
 
 
-@dataclass
-class Sentences:
-    """The sentences of files, with their positions and the roles of their columns."""
+@dataclass(frozen=True)
+class Examples:
+    """The examples of files: sentences of columns, or what a task of the user's own has read."""
 
-    form: Format
-    roles: ColumnRoles
-    blocks: Sequence[Block]
-    files: list[tuple[str, int]]  # the name of each file and its number of sentences
+    items: Sequence[Any]  # blocks; pairs of an input and its output if ``task`` has read them
+    files: list[tuple[str, int]]  # the name of each file and its number of examples
+    form: Format = OF_TASK
+    roles: ColumnRoles = NO_COLUMNS
+    task: Task | None = None  # the user's own
+    crc: int = 0  # of the files that ``task`` has read
 
     def __len__(self) -> int:
-        return len(self.blocks)
+        return len(self.items)
+
+    def _input(self, item: Any) -> Any:
+        return self.roles.tokens(item) if self.task is None else item[0]
+
+    def _output(self, item: Any) -> Any:
+        return self.roles.answers(item) if self.task is None else item[1]
 
     @property
     def inputs(self) -> list[Any]:
-        """The sentences as an estimator takes them for X."""
-        return [self.roles.tokens(block) for block in self.blocks]
+        """The examples as an estimator takes them for X."""
+        return list(map(self._input, self.items))
 
     @property
     def outputs(self) -> list[Any]:
-        """The gold labels as an estimator takes them for y."""
-        return [self.roles.answers(block) for block in self.blocks]
+        """The gold outputs as an estimator takes them for y."""
+        return list(map(self._output, self.items))
 
-    def numbered(self) -> dict[str, Any]:
-        """Return the roles as a model file has them: columns of column files by number from 1."""
-        numbers: dict[str, str] = {}
-        if self.form.kind == "columns":
-            numbers = {name: str(i) for i, name in enumerate(self.blocks[0].names, start=1)}
-        inputs, labels = (
-            [numbers.get(name, name) for name in names]
-            for names in (self.roles.inputs, self.roles.labels)
-        )
-        return {"inputs": inputs, "labels": labels, "width": self.roles.width}
+    def pairs(self) -> Iterator[tuple[Any, Any]]:
+        """Yield input and gold output of one example at a time."""
+        return ((self._input(item), self._output(item)) for item in self.items)
 
     def counts(self) -> dict[str, int]:
-        """Return the number of sentences and tokens, for reports."""
-        tokens = sum(len(block.tokens) for block in self.blocks)
-        return {"sentences": len(self.blocks), "tokens": tokens}
+        """Return the number of examples, or of sentences and tokens, for reports."""
+        if self.task is not None:
+            return {"examples": len(self)}
+        return {"sentences": len(self), "tokens": sum(len(block.tokens) for block in self.items)}
 
     def checksum(self, crc: int = 0) -> int:
-        """Return a checksum of the lines of all sentences."""
-        for block in self.blocks:
+        """Return a checksum of the lines of all sentences, or of the files."""
+        if self.task is not None:
+            return zlib.crc32(self.crc.to_bytes(4, "little"), crc)
+        for block in self.items:
             crc = zlib.crc32("\n".join(block.lines.values()).encode(), crc)
         return crc
 
     def metadata(self) -> dict[str, Any]:
-        """Return what a model file must know of the files: columns and format."""
-        form = self.form
-        kind = {"kind": form.kind, "separator": form.separator, "comment": form.comment}
-        return {"column_roles": self.numbered(), "format": kind}
+        """Return what a model file must know of the files: format, and columns by number from 1."""
+        if self.task is not None:
+            return {}
+        form, roles, numbers = self.form, self.roles, {}
+        if form.kind == "columns":
+            numbers = {name: str(i) for i, name in enumerate(self.items[0].names, start=1)}
+        inputs, labels = (
+            [numbers.get(name, name) for name in names] for names in (roles.inputs, roles.labels)
+        )
+        return {
+            "column_roles": {"inputs": inputs, "labels": labels, "width": roles.width},
+            "format": {"kind": form.kind, "separator": form.separator, "comment": form.comment},
+        }
 
     def is_fully_labelled(self) -> bool:
-        """Tell whether the labels of all tokens are known."""
+        """Tell whether the labels of all tokens are known, as far as they can be looked at."""
+        if self.task is not None:
+            return True
         return all(is_known(label) for _, outputs in self.pairs() for label in outputs)
 
-    def evaluation(self, model: SearchEstimator) -> Evaluation:
-        """Return the evaluation of a model on these sentences."""
-        found: Evaluation = model.task_.evaluation(self.outputs, model.predict(self.inputs))
-        return found
+    def evaluation(self, model: SearchEstimator) -> Any:
+        """Return the evaluation of a model on these examples."""
+        return model.task_.evaluation(self.outputs, model.predict(self.inputs))
 
-    def pairs(self) -> Iterator[tuple[Any, Any]]:
-        """Yield tokens and gold labels of one sentence at a time."""
-        return ((self.roles.tokens(block), self.roles.answers(block)) for block in self.blocks)
-
-    def parted(self, chosen: Sequence[int]) -> tuple[Sentences, Sentences]:
-        """Return all sentences but the chosen ones, and the chosen ones."""
+    def parted(self, chosen: Sequence[int]) -> tuple[Examples, Examples]:
+        """Return all examples but the chosen ones, and the chosen ones."""
         out = frozenset(chosen)
-        some = [block for i, block in enumerate(self.blocks) if i in out]
-        rest: Sequence[Block]
-        if isinstance(self.blocks, OnDisk):
-            rest = replace(self.blocks, left_out=out)
+        some = [item for i, item in enumerate(self.items) if i in out]
+        rest: Sequence[Any]
+        if isinstance(self.items, OnDisk):
+            rest = replace(self.items, left_out=out)
         else:
-            rest = [block for i, block in enumerate(self.blocks) if i not in out]
-        return replace(self, blocks=rest), replace(self, blocks=some)
+            rest = [item for i, item in enumerate(self.items) if i not in out]
+        return replace(self, items=rest), replace(self, items=some)
 
     def located(self, *, name: str | None = None) -> AbstractContextManager[None]:
         """Errors raised inside about one of these sentences name its file and line.
@@ -110,7 +124,7 @@ class Sentences:
         """
         from laso.data.table import locating
 
-        return locating(self.blocks, name=name)
+        return locating(self.items, name=name) if self.task is None else nullcontext()
 
 
 @dataclass(frozen=True)
@@ -161,17 +175,8 @@ class _Named:
     def __iter__(self) -> Iterator[bytes]:
         return iter(self._stream)
 
-    def read(self, n: int) -> bytes:
-        """Return so many bytes, fewer at the end."""
-        return bytes(self._stream.read(n))
-
-    def readline(self) -> bytes:
-        """Return the next line."""
-        return bytes(self._stream.readline())
-
-    def peek(self, n: int) -> bytes:
-        """Return the next bytes without consuming them."""
-        return bytes(self._stream.peek(n))
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def head_of(file: IO[bytes]) -> str:
@@ -182,11 +187,16 @@ def head_of(file: IO[bytes]) -> str:
     return whole.decode("utf-8", "replace")
 
 
-def read(files: Sequence[str], settings: Settings, *, on_disk: bool = False) -> Sentences:
+def read(
+    files: Sequence[str], settings: Settings, *, task: Task | None = None, on_disk: bool = False
+) -> Examples:
     """Read all labelled sentences of files that have the same columns.
 
-    With ``on_disk`` the sentences are checked now and read again in every iteration.
+    With ``on_disk`` the sentences are checked now and read again in every iteration. A ``task`` of
+    the user's own reads the files itself.
     """
+    if task is not None:
+        return read_by_task(task, files)
     first: Block | None = None
     roles: ColumnRoles | None = None
     kept: list[Block] = []
@@ -215,7 +225,65 @@ def read(files: Sequence[str], settings: Settings, *, on_disk: bool = False) -> 
         seen.append((name, form, n))
     assert roles is not None
     blocks = OnDisk(tuple(seen)) if on_disk else kept
-    return Sentences(seen[0][1], roles, blocks, [(shown(name), n) for name, _, n in seen])
+    return Examples(blocks, [(shown(name), n) for name, _, n in seen], seen[0][1], roles)
+
+
+def read_for(model: SearchEstimator, files: Sequence[str], settings: Settings) -> Examples:
+    """Read labelled files with the columns that a model was trained on, or by its own task."""
+    if settings.task is not None:
+        return read_by_task(model.task_, files)
+    examples = read(files, settings)
+    return replace(examples, roles=roles_for(examples.items[0], remembered(model), examples.form))
+
+
+def read_by_task(task: Task, files: Sequence[str], *, labelled: bool = True) -> Examples:
+    """Read files by ``Task.read_file``; files that are not ``labelled`` have no outputs."""
+    items: list[tuple[Any, Any]] = []
+    seen, crc = [], 0
+    for name in files:
+        with _on_disk(name) as path:
+            inputs, outputs = _read_one(task, path, name, labelled)
+            crc = zlib.crc32(Path(path).read_bytes(), crc) if Path(path).is_file() else crc
+        if labelled and (outputs is None or len(outputs) != len(inputs)):
+            found = "no outputs" if outputs is None else f"{len(outputs)} outputs"
+            raise BadData(f"found {found} for {counted(len(inputs), 'input')}", file=shown(name))
+        items += zip(inputs, (labelled and outputs) or [None] * len(inputs), strict=True)
+        seen.append((shown(name), len(inputs)))
+    if labelled and not items:
+        raise BadData("found no example, expected at least one", file=shown(files[0]))
+    return Examples(items, seen, task=task, crc=crc)
+
+
+def _read_one(
+    task: Task, path: str, name: str, labelled: bool
+) -> tuple[list[Any], list[Any] | None]:
+    """Read one file; an error of the task's reader about the file's content names the file."""
+    try:
+        inputs, outputs = task.read_file(path, labelled=labelled)
+    except InputError as error:
+        raise error.at(file=shown(name)) if error.file in (None, path) else error from None
+    except LasoError:
+        raise
+    except ValueError as error:  # also text that is not UTF-8
+        raise BadData(f"{type(task).__name__}.read_file: {error}", file=shown(name)) from error
+    return list(inputs), None if outputs is None else list(outputs)
+
+
+@contextmanager
+def _on_disk(name: str) -> Iterator[str]:
+    """Return the path of a file; standard input is copied into one."""
+    if name != STDIN:
+        yield name
+        return
+    with tempfile.TemporaryDirectory(prefix="laso-") as folder:
+        path = Path(folder) / "stdin"
+        path.write_bytes(sys.stdin.buffer.read())
+        yield str(path)
+
+
+def shown(name: str) -> str:
+    """Return the name of a file as messages show it."""
+    return "<stdin>" if name == STDIN else name
 
 
 def place_of(block: Block) -> dict[str, Any]:
@@ -322,8 +390,8 @@ def roles_for(block: Block, trained: ColumnRoles, form: Format) -> ColumnRoles:
         roles = ColumnRoles((names[0],), (), len(names))
     if roles is None:
         raise BadData(
-            f"found {counted(len(names))} ({listed(names)}), expected the {len(trained.inputs)} "
-            f"inputs of the model ({listed(trained.inputs)})"
+            f"found {counted(len(names), 'column')} ({listed(names)}), expected the "
+            f"{len(trained.inputs)} inputs of the model ({listed(trained.inputs)})"
             + (f", or {trained.width} columns as it was trained with" if trained.labels else ""),
             **place_of(block),
         )
