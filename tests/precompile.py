@@ -41,10 +41,10 @@ def calls() -> Iterator[Callable[[], object]]:
     yield lambda: Tagger(queue=exact(), update=lbfgs()).fit(X, y).predict_marginals(X)
     yield lambda: Tagger(queue=exact(), epochs=1).fit(X, y).predict_nbest(X, 2)
     yield lambda: CRF(algorithm="lbfgs", max_iterations=1).fit(dicts, y).predict(dicts)
-    single = (Joint, Chunking, ArcHybrid, ArcEager)
     double = (Tagging, Joint, ArcHybrid, Chunking, Clustering, Segmenting)
+    yield from (warmed(p, restart, np.float32) for p in (Joint, Chunking, ArcHybrid, ArcEager))
+    yield from (warmed(p, standard, np.float32) for p in (Joint, Chunking))
     for strategy in (restart, standard):
-        yield from (warmed(problem, strategy, np.float32) for problem in single)
         yield from (warmed(problem, strategy, np.float64) for problem in double)
     yield warmed(WeightedTagging, restart, np.float32)
 
