@@ -66,7 +66,7 @@ $(INSTALLED): pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("laso needs Python 3.11 or newer, found %d.%d; try: make PYTHON=/path/to/python3.11" % v[:2])'
 	@echo "setting up .venv (once) ..."
 	@$(PYTHON) -m venv .venv
-	@$(PIP) install --editable .
+	@$(PIP) install --no-compile --editable .  # modules are compiled when they are imported
 	@touch $@
 
 clean:

@@ -103,7 +103,8 @@ class Kernels:
         from laso.engine.native import compile_errors, linking, lowering
 
         lowering.check_version()
-        _announce(self.problem, name)
+        if not self.variant.text:  # which takes a second
+            _announce(self.problem, name)
         with compile_errors.explaining(self.problem):
             methods = None if self.variant.text else self._methods
             if methods and is_foreign(self.problem):
