@@ -11,6 +11,10 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # The second tier (make test-all): what takes long, and what other tests show in small.
 SLOW = {
+    "test_benchmarks": "measurements beside other programs",
+    "test_experiments": "the experiments of the studies",
+    "test_plots": "pictures of the studies",
+    "test_scale": "growth of time and memory",
     "test_clusters": "joblib, Dask and Ray, and workers that die",
     "test_install": "pip in an empty environment",
     "test_engine_faults": "broken promises of problems at every call",
@@ -27,6 +31,8 @@ SLOW = {
     "test_documents::test_python_in_documents_runs": "all Python in the documents",
     "test_exact_tagger::test_lbfgs_goes_on_to_the_same_maximum": "L-BFGS, interrupted and resumed",
     "test_problem_checks::test_no_mistake_reaches_compiled_code": "dry runs of wrong problems",
+    "test_engine_compile::test_an_edit_anywhere_compiles_again": "compilation after edits",
+    "test_engine_compile::test_two_processes_compile_into_one_empty_cache": "compilation by two processes",
     "test_engine_native::test_a_second_process_needs_no_numba": "processes that load machine code",
     "test_engine_native::test_all_processors_learn_the_same_weights": "code for other processors",
     "test_explanation::test_the_weights_of_the_decisions_sum_to_the_score": "every task explained",
