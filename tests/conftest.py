@@ -32,7 +32,7 @@ SLOW = {
     "test_exact_tagger::test_lbfgs_goes_on_to_the_same_maximum": "L-BFGS, interrupted and resumed",
     "test_problem_checks::test_no_mistake_reaches_compiled_code": "dry runs of wrong problems",
     "test_engine_compile::test_an_edit_anywhere_compiles_again": "compilation after edits",
-    "test_engine_compile::test_two_processes_compile_into_one_empty_cache": "compilation by two processes",
+    "test_engine_compile::test_two_processes_compile_into_one_empty_cache": "two processes at once",
     "test_engine_native::test_a_second_process_needs_no_numba": "processes that load machine code",
     "test_engine_native::test_all_processors_learn_the_same_weights": "code for other processors",
     "test_explanation::test_the_weights_of_the_decisions_sum_to_the_score": "every task explained",
