@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # The second tier (make test-all): what takes long, and what other tests show in small.
 SLOW = {
     "test_benchmarks": "measurements beside other programs",
+    "test_engine_lattice": "exact search, compared with all paths",
     "test_experiments": "the experiments of the studies",
     "test_plots": "pictures of the studies",
     "test_scale": "growth of time and memory",
@@ -33,6 +34,12 @@ SLOW = {
     "test_problem_checks::test_no_mistake_reaches_compiled_code": "dry runs of wrong problems",
     "test_engine_compile::test_an_edit_anywhere_compiles_again": "compilation after edits",
     "test_engine_compile::test_two_processes_compile_into_one_empty_cache": "two processes at once",
+    "test_crf::test_one_tagger_until_the_next_fit": "taggers of a CRF",
+    "test_engine_compile::test_problems_from_the_cache_do_not_mix": "the cache, many problems",
+    "test_input_kinds::test_a_task_of_ones_own_does_not_mix_strings_and_numbers": "own tasks",
+    "test_own_task_cli::test_a_module_in_the_current_folder": "own tasks, from a folder",
+    "test_own_tasks::test_marginals_of_exact_search": "own tasks, exact search",
+    "test_single::test_chains_equal_lattices_also_where_paths_are_equally_good": "chains and lattices",
     "test_engine_native::test_a_second_process_needs_no_numba": "processes that load machine code",
     "test_engine_native::test_all_processors_learn_the_same_weights": "code for other processors",
     "test_explanation::test_the_weights_of_the_decisions_sum_to_the_score": "every task explained",
