@@ -39,7 +39,7 @@ SLOW = {
     "test_input_kinds::test_a_task_of_ones_own_does_not_mix_strings_and_numbers": "own tasks",
     "test_own_task_cli::test_a_module_in_the_current_folder": "own tasks, from a folder",
     "test_own_tasks::test_marginals_of_exact_search": "own tasks, exact search",
-    "test_single::test_chains_equal_lattices_also_where_paths_are_equally_good": "chains and lattices",
+    "test_single::test_chains_equal_lattices_also_where_paths_are_equally_good": "chains, lattices",
     "test_engine_native::test_a_second_process_needs_no_numba": "processes that load machine code",
     "test_engine_native::test_all_processors_learn_the_same_weights": "code for other processors",
     "test_explanation::test_the_weights_of_the_decisions_sum_to_the_score": "every task explained",
