@@ -93,7 +93,7 @@ def python(text: str, *arguments: str) -> list[str]:
 def installed(work: Path) -> Path:
     """Build a wheel, install it alone into a folder, and return that: for PYTHONPATH."""
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    wheel = [*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(work)]
+    wheel = [*pip, "wheel", "--no-deps", "--wheel-dir", str(work)]
     subprocess.run([*wheel, str(ROOT)], check=True)
     site = work / "site"
     (file,) = work.glob("laso-*.whl")
