@@ -40,6 +40,8 @@ SLOW = {
     "test_own_task_cli::test_a_module_in_the_current_folder": "own tasks, from a folder",
     "test_own_tasks::test_marginals_of_exact_search": "own tasks, exact search",
     "test_single::test_chains_equal_lattices_also_where_paths_are_equally_good": "chains, lattices",
+    "test_engine_equality::test_every_queue_and_strategy[max_violation]": "full decodings",
+    "test_engine_equality::test_every_queue_and_strategy[standard]": "full decodings",
     "test_engine_native::test_a_second_process_needs_no_numba": "processes that load machine code",
     "test_engine_native::test_all_processors_learn_the_same_weights": "code for other processors",
     "test_explanation::test_the_weights_of_the_decisions_sum_to_the_score": "every task explained",
@@ -86,7 +88,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the second tier; in it, what takes longest comes first."""
     for item in items:
         file = item.path.relative_to(ROOT / "tests").with_suffix("").as_posix()
-        name = f"{file}::{item.name.partition('[')[0]}"
-        if file in SLOW or name in SLOW:
+        name, _, parameters = f"{file}::{item.name}".partition("[")
+        last = parameters.rpartition("-")[2]
+        if {file, name, f"{name}[{last}"} & SLOW.keys():
             item.add_marker("slow")
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)

@@ -44,8 +44,7 @@ def calls() -> Iterator[Callable[[], object]]:
     double = (Tagging, Joint, ArcHybrid, Chunking, Clustering, Segmenting)
     yield from (warmed(p, restart, np.float32) for p in (Joint, Chunking, ArcHybrid, ArcEager))
     yield from (warmed(p, standard, np.float32) for p in (Joint, Chunking))
-    for strategy in (restart, standard):
-        yield from (warmed(problem, strategy, np.float64) for problem in double)
+    yield from (warmed(p, restart, np.float64) for p in double)
     yield warmed(WeightedTagging, restart, np.float32)
 
 

@@ -56,7 +56,7 @@ def few(examples: int) -> settings:
 @pytest.mark.parametrize(
     ("task", "queue"), [(task, queue) for task in EXACT for queue in queues_of(task)], ids=str
 )
-def test_every_queue_update_weighting_and_strategy(task: Task, queue: str, strategy):
+def test_every_queue_and_strategy(task: Task, queue: str, strategy):
     # The first example is the smallest there is; the second has a corpus of its own per update.
     @few(2)
     @given(corpora=st.lists(task.corpora, min_size=len(UPDATES), max_size=len(UPDATES)))
