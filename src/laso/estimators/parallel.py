@@ -41,11 +41,8 @@ def predicted_stream(model: Predictor, X: Iterable[Any], batch: int = BATCH) -> 
                 found = list(workers.run(_predict, [(light, each) for each in first]))
             yield from chain.from_iterable(found)
 
-        def jobs() -> Iterator[tuple[Predictor | str, list[Any]]]:
-            for each in batches:
-                yield source, each
-
-        yield from chain.from_iterable(workers.stream(_predict, jobs(), AHEAD))
+        jobs = ((source, each) for each in batches)
+        yield from chain.from_iterable(workers.stream(_predict, jobs, AHEAD))
 
 
 def is_remote(model: Predictor, X: Any) -> bool:
