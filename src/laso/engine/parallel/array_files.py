@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from laso.engine.layout import Array, Dataset
 from laso.errors import WorkerLost
 from laso.files.atomic import naming
+
+Arrays = TypeVar("Arrays", bound=tuple[Any, ...])
 
 
 @dataclass(frozen=True)
@@ -39,23 +40,31 @@ class ArrayFile:
 
 
 @dataclass(frozen=True)
-class DatasetFiles:
-    """A dataset in files."""
+class InFiles(Generic[Arrays]):
+    """A named tuple whose arrays are in files."""
 
-    arrays: tuple[ArrayFile, ...]
+    kind: type[Arrays]
+    fields: tuple[Any, ...]
 
-    @lru_cache(maxsize=4)  # noqa: B019 - a worker has few datasets, each for a long time
-    def opened(self) -> Dataset:
-        """Return the dataset, mapped into memory."""
-        return Dataset(*(each.opened() for each in self.arrays))
-
-
-def in_files(dataset: Dataset, folder: Path) -> DatasetFiles:
-    """Return the dataset in files: its own where it is mapped already, else new ones."""
-    with naming(folder.parent):
-        return DatasetFiles(
-            tuple(in_file(array, folder / name) for name, array in dataset._asdict().items())
+    def opened(self) -> Arrays:
+        """Return the tuple, its arrays mapped into memory."""
+        return self.kind(
+            *(each.opened() if isinstance(each, ArrayFile) else each for each in self.fields)
         )
+
+
+def in_files(arrays: Arrays, folder: Path) -> InFiles[Arrays]:
+    """Return a named tuple with its arrays in files; the other fields travel as they are.
+
+    Arrays that are mapped already stay in their own files.
+    """
+    kind = type(arrays).__name__.lower()
+    with naming(folder.parent):
+        fields = tuple(
+            in_file(each, folder / f"{kind}-{name}") if isinstance(each, np.ndarray) else each
+            for name, each in arrays._asdict().items()  # type: ignore[attr-defined]
+        )
+    return InFiles(type(arrays), fields)
 
 
 def in_file(array: Array, path: Path) -> ArrayFile:
@@ -64,6 +73,7 @@ def in_file(array: Array, path: Path) -> ArrayFile:
     if base is not None and array.flags.c_contiguous:
         offset = array.__array_interface__["data"][0] - base.__array_interface__["data"][0]
         return ArrayFile(str(base.filename), dtype, shape, base.offset + offset)
+    path.unlink(missing_ok=True)  # a worker may still have the old one mapped
     with path.open("wb") as file:
         file.write(np.ascontiguousarray(array).data)
     return ArrayFile(str(path.resolve()), dtype, shape)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from laso.engine.lattice.objective import Evaluate, PartLikelihood, Slope, Varia
 from laso.engine.layout import Array, Dataset, WeightTable
 from laso.engine.machine import all_of
 from laso.engine.machine import parts as parts_of
-from laso.engine.parallel.array_files import ArrayFile, DatasetFiles, in_file, in_files
+from laso.engine.parallel.array_files import ArrayFile, InFiles, in_file, in_files
 from laso.engine.parallel.workers import Workers, shared_folder, telling
 from laso.engine.weights.row_layouts import new_rows
 from laso.files.atomic import naming
@@ -30,24 +30,22 @@ if TYPE_CHECKING:
     from laso.engine.lattice.exact import ExactMachine
 
 
-@dataclass(frozen=True)
-class WeightTableFiles:
-    """The weight table of an objective in files; its weights are the variables, which follow."""
+class ZeroWeights(NamedTuple):
+    """The weight table of an objective without its weights: the variables, which follow."""
 
-    slots: ArrayFile
-    ints: ArrayFile
-    reals: ArrayFile
-    chosen: ArrayFile
+    slots: Array
+    ints: Array
+    reals: Array
+    chosen: Array
     n_labels: int
     n_rows: int
 
-    def opened(self) -> VariableWeights:
+    def table(self) -> VariableWeights:
         """Return the table with weights of zero."""
         made = new_rows(self.n_rows, self.n_labels, np.float64, sparse=False)
-        ints, reals = (np.array(file.opened()) for file in (self.ints, self.reals))
-        mark = np.full(self.n_rows, -1, np.int64)
-        table = WeightTable(self.slots.opened(), mark=mark, ints=ints, reals=reals, **made)
-        return VariableWeights(table, self.chosen.opened())
+        mark, ints, reals = np.full(self.n_rows, -1), self.ints.copy(), self.reals.copy()
+        table = WeightTable(self.slots, mark=mark, ints=ints, reals=reals, **made)
+        return VariableWeights(table, self.chosen)
 
 
 @dataclass(frozen=True)
@@ -55,8 +53,8 @@ class Part:
     """A part of the examples, from the first to the one before the end."""
 
     machine: ExactMachine
-    data: DatasetFiles
-    weights: WeightTableFiles
+    data: InFiles[Dataset]
+    weights: InFiles[ZeroWeights]
     first: int
     end: int
     version: str
@@ -76,7 +74,7 @@ class Part:
             if self.weights not in _weights:
                 _weights.clear()  # what another training has left
                 _parts.clear()
-                _weights[self.weights] = self.weights.opened()
+                _weights[self.weights] = self.weights.opened().table()
             key = self.first, self.end
             if key not in _parts:
                 order, weights = np.arange(self.first, self.end), _weights[self.weights]
@@ -85,7 +83,7 @@ class Part:
             return _parts[key]
 
 
-_weights: dict[WeightTableFiles, VariableWeights] = {}
+_weights: dict[InFiles[ZeroWeights], VariableWeights] = {}
 _parts: dict[tuple[int, int], PartLikelihood] = {}
 _lock = own_lock()
 
@@ -115,13 +113,19 @@ class OnWorkers:
     def _remote(
         self,
         machine: ExactMachine,
-        data: DatasetFiles,
+        data: InFiles[Dataset],
         orders: list[Array],
         weights: VariableWeights,
     ) -> Evaluate:
         folder = self.folder
         assert folder is not None
-        files = _in_files(weights, folder)
+        table = weights.table
+        zero = ZeroWeights(
+            *(table.slots, table.ints, table.reals, weights.chosen),
+            n_labels=table.v.shape[1],
+            n_rows=weights.rows,
+        )
+        files = in_files(zero, folder)
         ends = np.cumsum([len(order) for order in orders]).tolist()
         parts = [
             Part(machine, data, files, end - len(order), end, laso.__version__)
@@ -150,21 +154,6 @@ class OnWorkers:
 
 def _call(part: Part | PartLikelihood, theta: ArrayFile | Array, number: int) -> Slope:
     return part(theta, number)  # type: ignore[arg-type]
-
-
-def _in_files(weights: VariableWeights, folder: Path) -> WeightTableFiles:
-    table = weights.table
-    with naming(folder.parent):
-        files = {
-            name: in_file(array, folder / f"table-{name}")
-            for name, array in (
-                ("slots", table.slots),
-                ("ints", table.ints),
-                ("reals", table.reals),
-                ("chosen", weights.chosen),
-            )
-        }
-    return WeightTableFiles(**files, n_labels=table.v.shape[1], n_rows=weights.rows)
 
 
 @contextmanager

@@ -22,7 +22,7 @@ the weight.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -71,6 +71,11 @@ class Start(NamedTuple):
     squares: Array | None  # of adagrad()
     clock: float
 
+    @property
+    def nbytes(self) -> int:
+        """The size of the arrays, which travel to a worker."""
+        return size_of(self)
+
 
 class Change(NamedTuple):
     """What a round has changed in the weights of a shard."""
@@ -91,7 +96,12 @@ class Change(NamedTuple):
     @property
     def nbytes(self) -> int:
         """The size of the arrays, which travel from a worker."""
-        return sum(each.nbytes for each in self if isinstance(each, np.ndarray))
+        return size_of(self)
+
+
+def size_of(fields: Iterable[object]) -> int:
+    """Return the bytes of those fields that are arrays."""
+    return sum(each.nbytes for each in fields if isinstance(each, np.ndarray))
 
 
 @dataclass(frozen=True)
@@ -192,13 +202,6 @@ def by_updates(updates: Array) -> Array:
     return updates / total if total else uniform(updates)
 
 
-class Mixed(NamedTuple):
-    """What a mixture has changed."""
-
-    changed: Array  # the places row * labels + label
-    keys: Array  # of new rows
-
-
 class Mixing(NamedTuple):
     """How shards are mixed."""
 
@@ -217,8 +220,8 @@ DEFAULT = MIXINGS["changed"]
 @np.errstate(over="ignore", invalid="ignore")  # the estimator looks for weights that overflow
 def mix(
     training: Training, changes: Sequence[Change], learner: ShardLearner, mixing: Mixing = DEFAULT
-) -> Mixed:
-    """Add the changes of all shards to the weights of a training.
+) -> Array:
+    """Add the changes of all shards to the weights of a training; return the keys of new rows.
 
     The squared norm of the weights must be right before; see ``likelihood.measure``.
     """
@@ -260,7 +263,7 @@ def mix(
     if changes[0].objective is not None:
         parts = math.fsum(change.objective or 0.0 for change in changes)
         training.objective = parts - learner.penalty(training.table)
-    return Mixed(weights.places(changed), keys)
+    return keys
 
 
 def _square(weights: Array) -> float:
@@ -297,9 +300,6 @@ class _Dense:
     def find(self, places: Array) -> Array:
         return places
 
-    def places(self, found: Array) -> Array:
-        return found
-
     def table(self) -> WeightTable:
         return self._table
 
@@ -317,9 +317,6 @@ class _Sparse:
 
     def find(self, places: Array) -> Array:
         return np.searchsorted(self._places, places)
-
-    def places(self, found: Array) -> Array:
-        return np.asarray(self._places[found])
 
     def table(self) -> WeightTable:
         width = n_labels(self._table)
@@ -435,7 +432,7 @@ def _differing(pairs: Sequence[tuple[Array, Array]], length: int) -> Array:
     return np.concatenate(found)
 
 
-def entries(start: Start, rows: int) -> tuple[Array, dict[str, Array]]:
+def _entries(start: Start, rows: int) -> tuple[Array, dict[str, Array]]:
     """Return the places of the entries of so many sparse rows, and their values."""
     table = WeightTable(
         slots=start.slots,
@@ -455,7 +452,7 @@ def _sparse_changes(
     start: Start, training: Training, numbers: Array, rows: int
 ) -> tuple[Array, dict[str, Array]]:
     """Return which weights of sparse rows have changed, and the differences."""
-    places, before = entries(start, len(start.keys))
+    places, before = _entries(start, len(start.keys))
     found, after = triples(training.table, numbers)
     union = np.union1d(places, found)
     values = {}

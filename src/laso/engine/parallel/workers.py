@@ -23,7 +23,7 @@ import numpy as np
 import laso
 from laso.engine.epochs import Training
 from laso.engine.layout import Array, Dataset
-from laso.engine.parallel.array_files import DatasetFiles, folder_of, in_files
+from laso.engine.parallel.array_files import InFiles, folder_of, in_files
 from laso.engine.parallel.shards import (
     DEFAULT,
     Change,
@@ -35,7 +35,6 @@ from laso.engine.parallel.shards import (
     mix,
     start_of,
 )
-from laso.engine.parallel.weight_files import WeightFiles, WeightLog
 from laso.engine.weights.row_layouts import measure
 from laso.errors import LasoError, WorkerLost
 from laso.files.atomic import temporary_folder
@@ -228,14 +227,14 @@ class Shard:
     """The examples of a shard, and who learns from them."""
 
     learner: ShardLearner
-    data: Dataset | DatasetFiles
+    data: Dataset | InFiles[Dataset]
     version: str
 
-    def __call__(self, order: Array, start: Start | WeightFiles) -> Change:
+    def __call__(self, order: Array, start: Start | InFiles[Start]) -> Change:
         """Return what a round changes."""
         with telling(self.version, len(order)):
-            data = self.data.opened() if isinstance(self.data, DatasetFiles) else self.data
-            weights = start.opened() if isinstance(start, WeightFiles) else start
+            data = self.data.opened() if isinstance(self.data, InFiles) else self.data
+            weights = start.opened() if isinstance(start, InFiles) else start
             # A copy, since some backends pass arrays that are for reading only.
             return self.learner(data, order.copy(), weights)
 
@@ -273,7 +272,6 @@ class InShards:
     ) -> None:
         self.learner, self.workers, self.shards = learner, workers, shards
         self.mixing, self.folder = mixing, folder
-        self.log = WeightLog(folder)
         self.traffic: list[tuple[int, int]] = []  # bytes to and from workers, of each epoch
         self.keeps = False
         self.before: Training | None = None  # as at the beginning of this epoch, if it is kept
@@ -285,7 +283,7 @@ class InShards:
     ) -> Iterator[tuple[int, int]]:
         """Learn from the examples; yield how many are done, and how many of them had errors."""
         if self._shard is None:
-            data: Dataset | DatasetFiles = dataset
+            data: Dataset | InFiles[Dataset] = dataset
             if self.folder is not None:
                 data = in_files(dataset, self.folder)
             self._shard = Shard(self.learner, data, laso.__version__)
@@ -295,7 +293,10 @@ class InShards:
         self.traffic.append((0, 0))
         done = wrong = 0
         for orders in in_rounds(order, self.shards, training.epoch):
-            weights, size = self.log.written(start_of(training, self._keys))
+            start = start_of(training, self._keys)
+            weights: Start | InFiles[Start] = start
+            if self.folder is not None:
+                weights = in_files(start, self.folder)
             changes: list[Change] = []
             for change in self.workers.run(self._shard, [(each, weights) for each in orders]):
                 done += len(orders[len(changes)])
@@ -304,9 +305,8 @@ class InShards:
                 if len(changes) < len(orders):
                     yield done, wrong
             mixed = mix(training, changes, self.learner, self.mixing)
-            self.log.changed = mixed.changed
-            self._keys = np.concatenate([self._keys, mixed.keys])
-            self._count(size, changes)
+            self._keys = np.concatenate([self._keys, mixed])
+            self._count(start.nbytes, changes)
             yield done, wrong
 
     def _count(self, size: int, changes: Sequence[Change]) -> None:
