@@ -79,11 +79,11 @@ class InputError(LasoError, ValueError):
     ) -> Self:
         """Return the same error with further position fields; None keeps a field as it is."""
         # Not by copy(): libraries change for all exceptions how they are copied (tblib does).
-        made = type(self).__new__(type(self), *self.args)
-        vars(made).update(vars(self))
+        error = type(self).__new__(type(self), *self.args)
+        vars(error).update(vars(self))
         given = {"file": file, "line": line, "sentence": sentence, "token": token}
-        vars(made).update({name: value for name, value in given.items() if value is not None})
-        return made.with_traceback(self.__traceback__)
+        vars(error).update({name: value for name, value in given.items() if value is not None})
+        return error.with_traceback(self.__traceback__)
 
     def __str__(self) -> str:
         counted = [("sentence", self.sentence), ("token", self.token)]

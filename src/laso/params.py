@@ -24,20 +24,20 @@ class Estimator:
 
     @classmethod
     def _parameters(cls) -> dict[str, inspect.Parameter]:
-        found: dict[str, inspect.Parameter] = {}
+        parameters: dict[str, inspect.Parameter] = {}
         for above in cls.__mro__:
             if "__init__" not in vars(above):
                 continue
             given = inspect.signature(vars(above)["__init__"]).parameters.values()
             kinds = {each.kind for each in given}
-            first = not found
+            first = not parameters
             for each in given:
-                own = each.kind is each.KEYWORD_ONLY or first
-                if own and each.name != "self" and each.kind is not each.VAR_KEYWORD:
-                    found.setdefault(each.name, each)
+                is_taken = each.kind is each.KEYWORD_ONLY or first
+                if is_taken and each.name != "self" and each.kind is not each.VAR_KEYWORD:
+                    parameters.setdefault(each.name, each)
             if inspect.Parameter.VAR_KEYWORD not in kinds:
                 break
-        return found
+        return parameters
 
     def __init_subclass__(cls, **given: Any) -> None:
         super().__init_subclass__(**given)

@@ -24,6 +24,6 @@ def run(
     from laso.cli import own
     from laso.estimators import average_models
 
-    made = average_models([own.load(path, task) for path in models])
-    size = made.save(model)
+    mean = average_models([own.load(path, task) for path in models])
+    size = mean.save(model)
     typer.echo(f"{model}: {len(models)} models averaged, {size:,} bytes")

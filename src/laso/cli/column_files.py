@@ -147,11 +147,11 @@ class ColumnFile:
         except IndexError:
             encoder, width = self.task.encoder_, self.roles.width
             reader = Reader(encoder, self.form, self.inputs, width, self.name)
-        found = reader.read(batch)
+        sentences = reader.read(batch)
         self._free.append(reader)
-        if found is None:
+        if sentences is None:
             return None
-        inputs, lines = found
+        inputs, lines = sentences
         if not len(inputs):
             return written(lines, inputs.lengths, (), form=self.form)
         with locating(inputs):

@@ -109,13 +109,13 @@ class Examples:
     def parted(self, chosen: Sequence[int]) -> tuple[Examples, Examples]:
         """Return all examples but the chosen ones, and the chosen ones."""
         out = frozenset(chosen)
-        some = [item for i, item in enumerate(self.items) if i in out]
+        held_out = [item for i, item in enumerate(self.items) if i in out]
         rest: Sequence[Any]
         if isinstance(self.items, OnDisk):
             rest = replace(self.items, left_out=out)
         else:
             rest = [item for i, item in enumerate(self.items) if i not in out]
-        return replace(self, items=rest), replace(self, items=some)
+        return replace(self, items=rest), replace(self, items=held_out)
 
     def located(self, *, name: str | None = None) -> AbstractContextManager[None]:
         """Errors raised inside about one of these sentences name its file and line.
@@ -245,8 +245,8 @@ def read_by_task(task: Task, files: Sequence[str], *, labelled: bool = True) -> 
             inputs, outputs = _read_one(task, path, name, labelled)
             crc = zlib.crc32(Path(path).read_bytes(), crc) if Path(path).is_file() else crc
         if labelled and (outputs is None or len(outputs) != len(inputs)):
-            found = "no outputs" if outputs is None else f"{len(outputs)} outputs"
-            raise BadData(f"found {found} for {counted(len(inputs), 'input')}", file=shown(name))
+            given = "no outputs" if outputs is None else f"{len(outputs)} outputs"
+            raise BadData(f"found {given} for {counted(len(inputs), 'input')}", file=shown(name))
         items += zip(inputs, (labelled and outputs) or [None] * len(inputs), strict=True)
         seen.append((shown(name), len(inputs)))
     if labelled and not items:

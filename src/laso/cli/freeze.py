@@ -44,11 +44,11 @@ def run(
     given = checked(Settings(task=task, format=form, separator=separator, comment=comment))
     known = own.load(model, task)
     try:
-        made = known.freeze(read_for(known, files, given).inputs, changed=changed)
+        frozen = known.freeze(read_for(known, files, given).inputs, changed=changed)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
-    size = made.save(output, compress=compress)
-    counts = made.metadata_["frozen"]
+    size = frozen.save(output, compress=compress)
+    counts = frozen.metadata_["frozen"]
     typer.echo(
         f"{output}: {counts['weights']:,} of {counts['of']:,} weights, {size:,} bytes "
         f"(before: {model.stat().st_size:,})"

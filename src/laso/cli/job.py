@@ -43,16 +43,16 @@ class Job:
 
     def estimator(self, epochs: int | None = None) -> SearchEstimator:
         """Return the estimator to train; with ``epochs``, for exactly that number of epochs."""
-        most = settings.EPOCHS
+        max_epochs = settings.EPOCHS
         patience = settings.PATIENCE if self.dev is not None else None
         if epochs is not None:
-            most, patience = epochs, None
+            max_epochs, patience = epochs, None
         elif self.settings.epochs is not None:
-            most = self.settings.epochs
-        limits: dict[str, Any] = {"epochs": most, "patience": patience}
+            max_epochs = self.settings.epochs
+        limits: dict[str, Any] = {"epochs": max_epochs, "patience": patience}
         task = self.task if self.all.task is None else self.all.task
-        made: SearchEstimator = settings.estimator(task, self.settings, self.all.roles, limits)
-        return made
+        model: SearchEstimator = settings.estimator(task, self.settings, self.all.roles, limits)
+        return model
 
     @cached_property
     def data(self) -> dict[str, Any]:

@@ -36,15 +36,15 @@ def load_task(name: str) -> Task:
     """Return the task that module:Class names."""
     from laso.tasks.base import Task
 
-    found = named_object(name, option="--task ")
-    if isinstance(found, Task):
-        return found
-    if not (inspect.isclass(found) and issubclass(found, Task)):
+    named = named_object(name, option="--task ")
+    if isinstance(named, Task):
+        return named
+    if not (inspect.isclass(named) and issubclass(named, Task)):
         raise typer.BadParameter(
-            f"--task {name}: found {found!r}, expected a subclass of laso.Task"
+            f"--task {name}: found {named!r}, expected a subclass of laso.Task"
         )
     try:
-        return found()
+        return named()
     except TypeError as error:
         raise typer.BadParameter(
             f"--task {name}: {error}; expected a class without required parameters, or a task"

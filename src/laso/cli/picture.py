@@ -271,8 +271,8 @@ def _text(
 
 def _cut(text: str, width: float) -> str:
     """Return the text, shortened to fit."""
-    most = int(width / LETTER)
-    return text if len(text) <= most else text[: most - 1] + "…"
+    letters = int(width / LETTER)
+    return text if len(text) <= letters else text[: letters - 1] + "…"
 
 
 def _ordinal(n: int) -> str:

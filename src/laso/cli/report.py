@@ -70,8 +70,8 @@ class Finish:
         if not dev.is_fully_labelled():
             return
         shown.stage("calibrating")
-        some = slice(CALIBRATED)
-        X, y = dev.inputs[some], dev.outputs[some]
+        first = slice(CALIBRATED)
+        X, y = dev.inputs[first], dev.outputs[first]
         self.model.calibrate(X, y)
         self.error = self.model.reliability(X, y).error
 

@@ -52,9 +52,9 @@ def problem_of(name: str) -> type[CompiledProblem]:
         return task_type(BUILT_IN[name]).problem
     if not own.is_own(name):
         raise typer.BadParameter(f"found {name!r}, expected {', '.join(BUILT_IN)} or module:Class")
-    found = own.named_object(name)
-    if isinstance(found, Task) or (inspect.isclass(found) and issubclass(found, Task)):
-        found = getattr(found, "problem", None)
-    if inspect.isclass(found) and issubclass(found, CompiledProblem):
-        return found
-    raise typer.BadParameter(f"{name}: found {found!r}, expected a CompiledProblem or a Task")
+    named = own.named_object(name)
+    if isinstance(named, Task) or (inspect.isclass(named) and issubclass(named, Task)):
+        named = getattr(named, "problem", None)
+    if inspect.isclass(named) and issubclass(named, CompiledProblem):
+        return named
+    raise typer.BadParameter(f"{name}: found {named!r}, expected a CompiledProblem or a Task")

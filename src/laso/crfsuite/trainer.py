@@ -160,14 +160,16 @@ class Trainer(TrainingLog):
         holdout : int, default=-1
             The group that is not learned from: the log has its scores; -1 for none.
         """
-        pairs = [pair for group, some in self._groups.items() if group != holdout for pair in some]
+        pairs = [
+            pair for group, members in self._groups.items() if group != holdout for pair in members
+        ]
         held = self._groups.get(holdout, [])
         if not any(len(items) for items, _ in pairs):
             warnings.warn("found no token to learn from: there is no model", stacklevel=2)
             return
         given = {self._parameter(name).field: value for name, value in self._given.items()}
         crf = CRF(self._algorithm, model_filename=model or None, **given)
-        X, y = (list(some) for some in zip(*pairs, strict=True))
-        dev = [list(some) for some in zip(*held, strict=True)]
+        X, y = (list(members) for members in zip(*pairs, strict=True))
+        dev = [list(members) for members in zip(*held, strict=True)]
         self.holdout = holdout
         crf.fit(X, y, *dev, log=self)

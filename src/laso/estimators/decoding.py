@@ -63,9 +63,9 @@ class Decoders:
             arrays = self._free.pop()
         except IndexError:
             arrays = _Arrays(self, model.task_.classes, self._kinds)
-        found = arrays.labels(model, x)
+        labels = arrays.labels(model, x)
         self._free.append(arrays)
-        return found
+        return labels
 
 
 class _Arrays:
@@ -79,23 +79,23 @@ class _Arrays:
 
     def labels(self, model: Predictor, x: Any) -> list[str] | None:
         """Return the labels of a sentence; None if the general code must."""
-        found = self.reader.read_one(x, self.kinds)
-        if found is None or not found[lt.N_TOKENS]:
+        counts = self.reader.read_one(x, self.kinds)
+        if counts is None or not counts[lt.N_TOKENS]:
             return None
-        n, most, weighted = found[lt.N_FEATURES], found[lt.MOST_LISTED], found[lt.NOT_ONE] > 0
-        if most > self.most:
-            self.spec, self.most = model.task_.joint_constants(1, most), most
+        n, longest, weighted = counts[lt.N_FEATURES], counts[lt.MOST_LISTED], counts[lt.NOT_ONE] > 0
+        if longest > self.most:
+            self.spec, self.most = model.task_.joint_constants(1, longest), longest
         decoder = self.decoders.get(weighted) or self._new_decoder(model, weighted)
         if weighted and may_overflow(self.reader.lists.values[:n], decoder.decoder.largest_weight):
             return None
-        numbers = decoder.labels(found[lt.N_TOKENS], n, self.spec)
+        numbers = decoder.labels(counts[lt.N_TOKENS], n, self.spec)
         return None if numbers is None else [*map(self.names.__getitem__, numbers)]
 
     def _new_decoder(self, model: Predictor, weighted: bool) -> KeptDecoder:
         lists, longs = self.reader.lists, np.zeros(2, np.int64)
         values = lists.values if weighted else lists.values[:0]
         nothing = np.zeros(0, np.int32)
-        own = Dataset(lists.items, longs, lists.keys, values, self.spec, nothing, longs)
-        made = KeptDecoder(self.of.for_dataset(model, own), own)
-        self.decoders[weighted] = made
-        return made
+        dataset = Dataset(lists.items, longs, lists.keys, values, self.spec, nothing, longs)
+        decoder = KeptDecoder(self.of.for_dataset(model, dataset), dataset)
+        self.decoders[weighted] = decoder
+        return decoder

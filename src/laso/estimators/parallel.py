@@ -26,20 +26,20 @@ def predicted_stream(model: Predictor, X: Iterable[Any], batch: int = BATCH) -> 
     """Yield the output of each input, some batches at a time."""
     with ExitStack() as stack:
         workers = stack.enter_context(Workers(model.n_jobs))
-        batches, some = _batches(iter(X), batch), AHEAD * workers.count
+        batches, n_ahead = _batches(iter(X), batch), AHEAD * workers.count
         light = _without_training(model)
         source: Predictor | str = light
         if not workers.shares_memory and workers.count > 1:
-            made = tempfile.TemporaryDirectory(prefix="laso-model-", ignore_cleanup_errors=True)
-            path = Path(stack.enter_context(made), "model")
+            folder = tempfile.TemporaryDirectory(prefix="laso-model-", ignore_cleanup_errors=True)
+            path = Path(stack.enter_context(folder), "model")
             _write(light, path)
-            first = list(islice(batches, some))
+            first = list(islice(batches, n_ahead))
             try:
-                found = list(workers.run(_predict, [(str(path), each) for each in first]))
+                outputs = list(workers.run(_predict, [(str(path), each) for each in first]))
                 source = str(path)
             except FileNotFoundError:  # they are on other machines: the model goes with each batch
-                found = list(workers.run(_predict, [(light, each) for each in first]))
-            yield from chain.from_iterable(found)
+                outputs = list(workers.run(_predict, [(light, each) for each in first]))
+            yield from chain.from_iterable(outputs)
 
         jobs = ((source, each) for each in batches)
         yield from chain.from_iterable(workers.stream(_predict, jobs, AHEAD))
@@ -60,9 +60,9 @@ def is_remote(model: Predictor, X: Any) -> bool:
 
 def _without_training(model: Predictor) -> Predictor:
     """Return the model without what only learning needs."""
-    made = copy(model)
-    made.training_ = None
-    return made
+    light = copy(model)
+    light.training_ = None
+    return light
 
 
 def _write(model: Predictor, path: Path) -> None:
@@ -74,8 +74,8 @@ def _write(model: Predictor, path: Path) -> None:
 
 @lru_cache(maxsize=2)
 def _read(path: str) -> Predictor:
-    found: Predictor = pickle.loads(Path(path).read_bytes())
-    return found
+    model: Predictor = pickle.loads(Path(path).read_bytes())
+    return model
 
 
 def _predict(source: Predictor | str, batch: list[Any]) -> list[Any]:

@@ -145,8 +145,8 @@ class Predictor(Published):
     @consistent
     def predict_single(self, x: Any) -> Any:
         """Return the output of one input."""
-        found = decoders_of(self).labels_of_lists(self, x) if "weights_" in vars(self) else None
-        return self.decode(*self.encoded([x]))[0] if found is None else found
+        labels = decoders_of(self).labels_of_lists(self, x) if "weights_" in vars(self) else None
+        return self.decode(*self.encoded([x]))[0] if labels is None else labels
 
     def decode(self, inputs: Any, dataset: Dataset, table: WeightTable | None = None) -> list[Any]:
         """Return the outputs of encoded inputs, with other weights if a table is given."""
@@ -242,9 +242,11 @@ class Predictor(Published):
 
         self.require("weights_")
         inputs = list(X)
-        given = [[None] * len(inputs) if some is None else list(some) for some in (known, banned)]
+        given = [
+            [None] * len(inputs) if parts is None else list(parts) for parts in (known, banned)
+        ]
         rows = zip(inputs, *given, strict=True)
-        return [forced(self, x, some, never)[0] for x, some, never in rows]
+        return [forced(self, x, parts, never)[0] for x, parts, never in rows]
 
     @consistent
     def explain(self, x: Any, *, features: int = 10) -> dict[str, Any]:
@@ -292,12 +294,12 @@ class Predictor(Published):
 
     def with_weights(self, table: WeightTable) -> Self:
         """Return a copy with other weights, which shares nothing that can change."""
-        made = copy(self)
-        for name, value in {**vars(made)}.items():
+        copied = copy(self)
+        for name, value in {**vars(copied)}.items():
             if name.endswith("_") and name not in ("weights_", "training_"):
-                setattr(made, name, deepcopy(value))
-        made.weights_, made.training_ = table, None
-        return made
+                setattr(copied, name, deepcopy(value))
+        copied.weights_, copied.training_ = table, None
+        return copied
 
     def freeze(self, X: Any, *, changed: float = 0.0) -> Self:
         """Return a smaller copy for labelling only, which labels X as this model does.

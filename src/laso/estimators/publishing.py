@@ -29,25 +29,25 @@ class Published(Estimator):
 
     def snapshot(self) -> Self:
         """Return the model as it is now, which later learning does not change."""
-        own = vars(self)
-        if SNAPSHOT in own:
+        attributes = vars(self)
+        if SNAPSHOT in attributes:
             return self
-        own.setdefault(PREPARED, {})
-        made = object.__new__(type(self))
-        made.__dict__ = {**own, SNAPSHOT: True}  # all attributes in one step
-        return made
+        attributes.setdefault(PREPARED, {})
+        snapshot = object.__new__(type(self))
+        snapshot.__dict__ = {**attributes, SNAPSHOT: True}  # all attributes in one step
+        return snapshot
 
     @property
     def prepared(self) -> dict[Any, Any]:
         """What predictions keep for later ones; it is empty again when something was learned."""
-        found: dict[Any, Any] = vars(self).setdefault(PREPARED, {})
-        return found
+        prepared: dict[Any, Any] = vars(self).setdefault(PREPARED, {})
+        return prepared
 
     @property
     def draft(self) -> Self:
         """What learns at present; without any, the model itself."""
-        found: Self = vars(self).get(DRAFT, self)
-        return found
+        draft: Self = vars(self).get(DRAFT, self)
+        return draft
 
     @contextmanager
     def learning(self) -> Iterator[Self]:

@@ -224,9 +224,10 @@ class SearchEstimator(Predictor):
                 f"class_weight needs a problem with costs, and {task.problem.__name__} has none: "
                 "expected an attribute costs, and a loss that reads them by cost_of"
             )
-        if self.dropout and (found := self._why_no_dropout()):
+        if self.dropout and (reason := self._why_no_dropout()):
             raise ValueError(
-                f"dropout needs a problem with blocks and a queue other than exact(): found {found}"
+                f"dropout needs a problem with blocks and a queue other than exact(): found "
+                f"{reason}"
             )
 
     def has_sparse_rows(self, task: Task) -> bool:

@@ -150,8 +150,8 @@ def remove_leftovers(folder: Path) -> list[Path]:
     removed = []
     with contextlib.suppress(OSError):  # a folder that cannot be listed keeps what it has
         for entry in os.scandir(folder):
-            found = PATTERN.fullmatch(entry.name)
-            if found and _is_left(found, entry):
+            match = PATTERN.fullmatch(entry.name)
+            if match and _is_left(match, entry):
                 with contextlib.suppress(OSError):
                     if entry.is_dir(follow_symlinks=False):
                         _remove_folder(entry.path)

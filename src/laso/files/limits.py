@@ -54,12 +54,12 @@ def check_needs(header: Mapping[str, Any], size: int, limit: float | None) -> No
     limit : float, optional
         The largest number of bytes that the model may take.
     """
-    most = max(LEAST, TIMES * size, _of_environment()) if limit is None else limit
+    allowed = max(LEAST, TIMES * size, _of_environment()) if limit is None else limit
     needed = memory_of(header)
-    if needed > most:
+    if needed > allowed:
         raise BadModel(
             f"it takes about {_shown(needed)} of memory, which is more than the "
-            f"{_shown(most)} that a file of {_shown(size)} may take: "
+            f"{_shown(allowed)} that a file of {_shown(size)} may take: "
             "load_model(path, limit=...) or LASO_LOAD_LIMIT, in bytes, allow more"
         )
 

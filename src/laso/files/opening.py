@@ -36,17 +36,17 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
 
 def open_input(path: str | os.PathLike[str], *, buffering: int = -1) -> BinaryIO:
     """Open a file of data to read: a regular file or a pipe; anything else raises BadData."""
-    found = kind_of(os.stat(path).st_mode)
-    if found in ("a device", "a socket"):  # to open a folder is an error of the system
-        raise _unexpected(found, path, "a file or a pipe")
+    kind = kind_of(os.stat(path).st_mode)
+    if kind in ("a device", "a socket"):  # to open a folder is an error of the system
+        raise _unexpected(kind, path, "a file or a pipe")
     return _checked(open(path, "rb", buffering=buffering), path, allowed=("", "a pipe"))
 
 
 def _checked(file: BinaryIO, path: str | os.PathLike[str], allowed: tuple[str, ...]) -> BinaryIO:
-    found = kind_of(os.fstat(file.fileno()).st_mode)
-    if found not in allowed:
+    kind = kind_of(os.fstat(file.fileno()).st_mode)
+    if kind not in allowed:
         file.close()
-        raise _unexpected(found, path, "a regular file")
+        raise _unexpected(kind, path, "a regular file")
     return file
 
 

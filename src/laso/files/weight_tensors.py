@@ -57,8 +57,8 @@ def pack_weights(
         if precision not in PRECISIONS:
             expected = ", ".join(PRECISIONS)
             raise ValueError(f"precision must be None or {expected}, found {precision!r}")
-        most = np.finfo(precision).max
-        table = table._replace(v=np.clip(table.v, -most, most).astype(precision))
+        largest = np.finfo(precision).max
+        table = table._replace(v=np.clip(table.v, -largest, largest).astype(precision))
     table = compact_table(table)
     tensors = _pack_rows(table, {"v": table.v}, int(table.ints[at.ROWS]))
     if not compress:

@@ -234,15 +234,15 @@ def _count(
     n_predicted: Counter[str],
 ) -> Counter[str]:
     counts: Counter[str] = Counter()
-    for (head, label), (found, its_label) in zip(gold, predicted, strict=True):
+    for (head, label), (predicted_head, its_label) in zip(gold, predicted, strict=True):
         if head is None:
             continue
         wanted, name = universal(label), universal(its_label)
         counts["words"] += 1
-        counts["heads"] += head == found
+        counts["heads"] += head == predicted_head
         if wanted is None:
             continue
-        both = head == found and wanted == name
+        both = head == predicted_head and wanted == name
         counts["labelled"] += 1
         counts["both"] += both
         counts["gold content"] += wanted in CONTENT
@@ -269,10 +269,10 @@ def _mlas(
                 f"{len(g)}",
                 sentence=number,
             )
-        wanted, found = _content_words(g, g_words), _content_words(p, p_words)
+        wanted, given = _content_words(g, g_words), _content_words(p, p_words)
         n_gold += len(wanted)
-        n_predicted += len(found)
-        right += sum(found.get(i) == of for i, of in wanted.items())
+        n_predicted += len(given)
+        right += sum(given.get(i) == of for i, of in wanted.items())
     return _f1(right, n_gold, n_predicted)
 
 
@@ -280,15 +280,15 @@ def _content_words(tree: Tree, words: Morphology) -> dict[int, tuple[Any, ...]]:
     """Return what must be right of each content word, by its number."""
     names = [universal(label) for _, label in tree]
     of_words = [(tag, _universal_features(features)) for tag, features in words]
-    found: dict[int, tuple[Any, ...]] = {
+    content: dict[int, tuple[Any, ...]] = {
         i: (head, name, of_words[i - 1], [])
         for i, ((head, _), name) in enumerate(zip(tree, names, strict=True), start=1)
         if name in CONTENT and head is not None
     }
     for i, ((head, _), name) in enumerate(zip(tree, names, strict=True), start=1):
-        if name in FUNCTION and head in found:
-            found[head][-1].append((i, name, of_words[i - 1]))
-    return found
+        if name in FUNCTION and head in content:
+            content[head][-1].append((i, name, of_words[i - 1]))
+    return content
 
 
 def _universal_features(text: str) -> tuple[str, ...]:

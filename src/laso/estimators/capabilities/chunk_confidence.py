@@ -38,15 +38,15 @@ def in_chunks(
     engine = model.engine(dataset)
     if isinstance(engine, ExactMachine):
         return _of_lattice(model, engine, inputs, dataset, temperature)
-    found = nbest_paths(model, dataset, ALL)
-    outputs = path_outputs(model, inputs, dataset, found)
+    paths = nbest_paths(model, dataset, ALL)
+    outputs = path_outputs(model, inputs, dataset, paths)
     result = []
-    for first, end in pairwise([0, *np.cumsum(found.counts).tolist()]):
-        shares = softmax(found.scores[first:end] / temperature)
+    for first, end in pairwise([0, *np.cumsum(paths.counts).tolist()]):
+        shares = softmax(paths.scores[first:end] / temperature)
         chunks = [set(inside(tags_of(output))) for output in outputs[first:end]]
         parts = []
         for chunk in inside(tags_of(outputs[first])):
-            has = np.array([chunk in some for some in chunks])
+            has = np.array([chunk in predicted for predicted in chunks])
             parts.append(Part(*chunk, min(1.0, float(shares[has].sum()))))
         result.append(Confidence(outputs[first], float(shares[0]), parts))
     return result
@@ -86,20 +86,20 @@ def patterns(labels: Sequence[tuple[str, str]], chunk: Chunk, n: int) -> Iterato
     kind, start, end = chunk
 
     def of(marks: str) -> Array:
-        return np.array([mark in marks and own == kind for mark, own in labels])
+        return np.array([mark in marks and label_kind == kind for mark, label_kind in labels])
 
     for begin, stop in product("BI", "IE"):
-        found = {i: of("I") for i in range(start + 1, end - 1)}
+        flags_at = {i: of("I") for i in range(start + 1, end - 1)}
         if end == start + 1:
-            found[start] = of({"BI": "B", "BE": "S", "II": "I", "IE": "E"}[begin + stop])
+            flags_at[start] = of({"BI": "B", "BE": "S", "II": "I", "IE": "E"}[begin + stop])
         else:
-            found[start], found[end - 1] = of(begin), of(stop)
+            flags_at[start], flags_at[end - 1] = of(begin), of(stop)
         if begin == "I" and start > 0:
-            found[start - 1] = ~of("BI")
+            flags_at[start - 1] = ~of("BI")
         if stop == "I" and end < n:
-            found[end] = ~of("IE")
-        if all(flags.any() for flags in found.values()):
-            yield found
+            flags_at[end] = ~of("IE")
+        if all(flags.any() for flags in flags_at.values()):
+            yield flags_at
 
 
 def _probability(

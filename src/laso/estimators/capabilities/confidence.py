@@ -69,8 +69,8 @@ def chunk_confidences(
     from laso.features.schemes import OUTSIDE
 
     if model.task_.steps_are_chunks:
-        found = confidences(model, inputs, dataset)
-        return [c._replace(parts=[p for p in c.parts if p.label != OUTSIDE]) for c in found]
+        by_token = confidences(model, inputs, dataset)
+        return [c._replace(parts=[p for p in c.parts if p.label != OUTSIDE]) for c in by_token]
     tags_of = model.task_.tags_of(layer)
     return in_chunks(model, inputs, dataset, temperature_of(model), tags_of)
 
@@ -81,10 +81,10 @@ def marginals(
     """The probability of each step (name, first item, end) of each input, if not below least."""
     task, result = model.task_, []
     for i in all_of(dataset):  # one at a time: the steps of an input are many
-        found = engine.marginals(dataset, np.array([i]), model.weights_)
-        columns = [found.start, found.key, found.group, found.label]
+        edges = engine.marginals(dataset, np.array([i]), model.weights_)
+        columns = [edges.start, edges.key, edges.group, edges.label]
         steps, which = np.unique(np.column_stack(columns), axis=0, return_inverse=True)
-        sums = np.bincount(which.ravel(), found.probability, len(steps))
+        sums = np.bincount(which.ravel(), edges.probability, len(steps))
         likely = np.flatnonzero(sums >= least)
         one: dict[tuple[str, int, int], float] = {}
         for (start, end, group, label), p in zip(steps[likely].tolist(), sums[likely], strict=True):
@@ -101,16 +101,16 @@ def _by_temperature(
     engine = model.engine(dataset)
     if isinstance(engine, ExactMachine):
         return lambda temperature: _of_lattice(model, engine, inputs, dataset, temperature)
-    found = nbest_paths(model, dataset, ALL)
-    outputs = path_outputs(model, inputs, dataset, found)
-    begins = pairwise([0, *found.ends.tolist()])
-    paths = [_decided(model, found.steps[begin:end]) for begin, end in begins]
-    bounds = list(pairwise([0, *np.cumsum(found.counts).tolist()]))
+    nbest = nbest_paths(model, dataset, ALL)
+    outputs = path_outputs(model, inputs, dataset, nbest)
+    begins = pairwise([0, *nbest.ends.tolist()])
+    paths = [_decided(model, nbest.steps[begin:end]) for begin, end in begins]
+    bounds = list(pairwise([0, *np.cumsum(nbest.counts).tolist()]))
 
     def at_temperature(temperature: float) -> list[Confidence]:
         result = []
         for first, end in bounds:
-            shares = softmax(found.scores[first:end] / temperature)
+            shares = softmax(nbest.scores[first:end] / temperature)
             sums: dict[Decision, float] = {}
             for path, share in zip(paths[first:end], shares.tolist(), strict=True):
                 for decision in path:
@@ -164,8 +164,8 @@ def _along(edges: Marginals, path: Array) -> list[float]:
 
 def _decided(model: Predictor, steps: Array) -> list[Decision]:
     """What the steps of a path decide, in the order of the items."""
-    found = model.task_.path_decisions([(group, label) for group, label in steps.tolist()])
-    return sorted((each for each in found if each is not None), key=lambda each: each[1])
+    decisions = model.task_.path_decisions([(group, label) for group, label in steps.tolist()])
+    return sorted((each for each in decisions if each is not None), key=lambda each: each[1])
 
 
 def _placed(model: Predictor, steps: Array) -> list[Placed]:
@@ -212,8 +212,8 @@ def fitted_temperature(model: Predictor, inputs: Any, outputs: Any) -> float:
         p = np.clip(probability, LEAST, 1 - LEAST)
         return float(-np.mean(np.where(right, np.log(p), np.log(1 - p)))) if len(p) else 0.0
 
-    found = minimize_scalar(cost, bounds=RANGE, method="bounded", options={"maxiter": TRIES})
-    return float(np.exp(found.x))
+    minimum = minimize_scalar(cost, bounds=RANGE, method="bounded", options={"maxiter": TRIES})
+    return float(np.exp(minimum.x))
 
 
 def gold_decisions(model: Predictor, inputs: Any, outputs: Any) -> list[set[tuple[str, int, int]]]:

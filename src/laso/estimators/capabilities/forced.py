@@ -45,13 +45,13 @@ class Restricted(Walk):
         self.gold = gold  # if it says all that is known
         self.known = spans(known, n) if self.gold is None else []
         for label, start, end in self.known:
-            most = self.task.longest_step(label)
-            if most == 0:
+            longest = self.task.longest_step(label)
+            if longest == 0:
                 raise BadData(f"found {quoted(label)} as known, which training has not seen")
-            if end - start > most:
+            if end - start > longest:
                 raise BadData(
                     f"found {quoted(label)} from {start} to {end} as known, expected at most "
-                    f"{most} long"
+                    f"{longest} long"
                 )
         self.banned = [set(each) for each in per_token(banned, n)]
 
@@ -68,7 +68,9 @@ class Restricted(Walk):
                     for span in self.known
                     if span[1] < end and first < span[2]
                 )
-            if fits and not any(name in some for some in self.banned[first:end] for name in names):
+            if fits and not any(
+                name in banned for banned in self.banned[first:end] for name in names
+            ):
                 yield operator
 
 
@@ -77,17 +79,17 @@ def spans(known: Known, n: int) -> list[tuple[str, int, int]]:
     if not known:
         return []
     if all(is_span(each) for each in known):
-        found = [(joined_label(label), int(start), int(end)) for label, start, end in known]
+        spans = [(joined_label(label), int(start), int(end)) for label, start, end in known]
     elif len(known) == n:
-        found = [
+        spans = [
             (joined_label(label), i, i + 1) for i, label in enumerate(known) if label is not None
         ]
     else:
         raise BadData(f"found {len(known)} known labels for {n} tokens")
-    for label, start, end in found:
+    for label, start, end in spans:
         if not 0 <= start < end <= n:
             raise BadData(f"found {label} from {start} to {end}, expected a span of {n} tokens")
-    return found
+    return spans
 
 
 def is_span(known: Any) -> bool:

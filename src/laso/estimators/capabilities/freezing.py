@@ -43,10 +43,10 @@ def frozen(model: Model, X: Any, changed: float) -> Model:
     if labels_alike(half):
         table, precision = half, HALF
     table = compact_table(_pruned(table, labels_alike))
-    made = model.with_weights(table)
-    before, after = model.size_.weights, made.size_.weights
-    made.metadata_[FROZEN] = {"precision": precision, "weights": after, "of": before}
-    return made
+    smaller = model.with_weights(table)
+    before, after = model.size_.weights, smaller.size_.weights
+    smaller.metadata_[FROZEN] = {"precision": precision, "weights": after, "of": before}
+    return smaller
 
 
 def _pruned(table: WeightTable, is_enough: Callable[[WeightTable], bool]) -> WeightTable:

@@ -45,8 +45,8 @@ def nbest_outputs(
     paths = nbest_paths(model, dataset, ALL if many else n)
     outputs = path_outputs(model, inputs, dataset, paths)
     scored = list(zip(paths.scores.tolist(), outputs, strict=True))
-    found = [scored[a:b] for a, b in pairwise([0, *np.cumsum(paths.counts).tolist()])]
-    return [distinct(some)[:n] for some in found] if many else found
+    by_input = [scored[a:b] for a, b in pairwise([0, *np.cumsum(paths.counts).tolist()])]
+    return [distinct(ranked)[:n] for ranked in by_input] if many else by_input
 
 
 def distinct(scored: list[tuple[float, Any]]) -> list[tuple[float, Any]]:

@@ -64,11 +64,11 @@ def curve(
     """
     points = []
     for bias in biases:
-        result, own = evaluated(y, model.biased({label: bias}).predict(X)), label
+        result, label_name = evaluated(y, model.biased({label: bias}).predict(X)), label
         if result.layers:
-            layer, _, own = label.partition(BETWEEN)
+            layer, _, label_name = label.partition(BETWEEN)
             result = result.layers[list(model.get_params()["layers"]).index(layer)]
-        counts = result.labels[own] if result.chunks is None else result.chunks
+        counts = result.labels[label_name] if result.chunks is None else result.chunks
         points.append(Point(bias, counts.precision, counts.recall, counts.f))
     return points
 

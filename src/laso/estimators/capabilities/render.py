@@ -33,9 +33,11 @@ def _model_text(shown: Explanation) -> str:
     for name, value in shown["metadata"].items():
         lines.append(f"{name}: {value}")
     lines.append(f"{shown['named']} of the {size['features']} features can be named; the top ones:")
-    for label, some in shown["top"].items():
+    for label, weights in shown["top"].items():
         lines.append(f"{label}")
-        lines += [f"  {weight:+9.3f}  {name}" for name, weight in (*some["for"], *some["against"])]
+        lines += [
+            f"  {weight:+9.3f}  {name}" for name, weight in (*weights["for"], *weights["against"])
+        ]
     return "\n".join(lines)
 
 
@@ -77,10 +79,10 @@ def _fate(lost: Explanation | None, tokens: Sequence[Any]) -> str:
 def as_html(shown: Explanation) -> str:
     """``inspected`` as a page of its own."""
     rows = []
-    for label, some in shown["top"].items():
+    for label, weights in shown["top"].items():
         cells = "".join(
             f"<tr><td>{weight:+.3f}</td><td>{html.escape(name)}</td></tr>"
-            for name, weight in (*some["for"], *some["against"])
+            for name, weight in (*weights["for"], *weights["against"])
         )
         rows.append(f"<h2>{html.escape(label)}</h2>\n<table>{cells}</table>")
     head = html.escape(_model_text({**shown, "top": {}}))

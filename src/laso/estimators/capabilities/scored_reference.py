@@ -68,18 +68,18 @@ class Walk(Reference):
         scores = self._scores[place]
         if scores is not None:
             return float(scores[label])
-        found = self.reference.features(x, state, operator)
-        return sum(self.weight(key, of) * value for (key, of), value in found.items())
+        features = self.reference.features(x, state, operator)
+        return sum(self.weight(key, of) * value for (key, of), value in features.items())
 
     def _all_scores(self, x: Input, state: State, group: int) -> Array | None:
         """The scores of all labels of a group at once; None where features differ by label."""
-        found = self.reference.features(x, state, (group, 0))
+        features = self.reference.features(x, state, (group, 0))
         last = self.n_labels - 1
-        same = {(key, last): value for (key, _), value in found.items()}
+        same = {(key, last): value for (key, _), value in features.items()}
         if same != self.reference.features(x, state, (group, last)):
             return None
         scores = np.zeros(last + 1)
-        for (key, _), value in found.items():
+        for (key, _), value in features.items():
             row = self._rows.get(key & self.mask)
             if row is not None:
                 scores += value * dense_rows(self.model.weights_, row)

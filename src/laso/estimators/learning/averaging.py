@@ -38,17 +38,17 @@ def average_models(models: Sequence[Model]) -> Model:
     first, expected = models[0], _parts(models[0])
     for i, model in enumerate(models[1:], start=1):
         parts = _parts(model)
-        for what, own in expected.items():
-            if parts.get(what) != own:
+        for what, value in expected.items():
+            if parts.get(what) != value:
                 raise BadModel(
                     f"model {i + 1} has other {what} than model 1, expected models that were "
                     "trained on the same data in the same way (laso train: with --refit)"
                 )
-    made = first.with_weights(mean([model.weights_ for model in models]))
-    made.metadata_ = {}
+    averaged = first.with_weights(mean([model.weights_ for model in models]))
+    averaged.metadata_ = {}
     for model in models[1:]:
-        made.task_.add_names(model.task_)
-    return made
+        averaged.task_.add_names(model.task_)
+    return averaged
 
 
 def _parts(model: SearchEstimator) -> dict[str, object]:

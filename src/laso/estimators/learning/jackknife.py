@@ -51,7 +51,7 @@ class Jackknife:
     def learned(self, data: Data, names: tuple[str, ...]) -> Columns:
         """Learn to tag; return the training data with predicted tags, those of each fold apart."""
         table = require_columns(data)
-        n, found = len(table), [table.columns[0]]
+        n, columns = len(table), [table.columns[0]]
         if n < 2:
             raise BadData(f"found {n} sentences, expected at least two: tags are jackknifed")
         self.fitted, first = [], 1
@@ -60,19 +60,19 @@ class Jackknife:
             first += layers
             known = [tuple(labels) for labels in zip(*map(label_list, gold), strict=True)]
             labels = known if layers > 1 else [label for (label,) in known]
-            found += self._jackknifed(tagger, table, labels, layers)
-        return replace(table, columns=found)
+            columns += self._jackknifed(tagger, table, labels, layers)
+        return replace(table, columns=columns)
 
     def tagged(self, data: Data) -> Columns:
         """Return sentences with their predicted tags, in place of those that they may have."""
         table = require_columns(data)
         words = replace(table, columns=table.columns[:1])
-        found = [table.columns[0]]
+        columns = [table.columns[0]]
         inputs = _sentences(words)
         for tagger in self.fitted:
             labels = list(chain.from_iterable(tagger.predict(inputs) if inputs else []))
-            found += _columns(labels, _n_layers(tagger))
-        return replace(table, columns=found)
+            columns += _columns(labels, _n_layers(tagger))
+        return replace(table, columns=columns)
 
     def tags_of(self, data: Data) -> list[list[Any]]:
         """Return the tags of each sentence that ``tagged`` returned: a tuple for each word."""
@@ -90,9 +90,9 @@ class Jackknife:
         for fold in range(k):
             rest = [i for i in range(len(inputs)) if i % k != fold]
             held = range(fold, len(inputs), k)
-            made = _unfitted(tagger).fit([inputs[i] for i in rest], [gold[i] for i in rest])
-            for i, found in zip(held, made.predict([inputs[i] for i in held]), strict=True):
-                predicted[i] = found
+            fitted = _unfitted(tagger).fit([inputs[i] for i in rest], [gold[i] for i in rest])
+            for i, tags in zip(held, fitted.predict([inputs[i] for i in held]), strict=True):
+                predicted[i] = tags
         self.fitted.append(_unfitted(tagger).fit(inputs, gold))
         return _columns(list(chain.from_iterable(predicted)), layers)
 
@@ -128,9 +128,9 @@ class Jackknife:
             raise BadModel(f"found {len(names)} taggers in the file, expected {len(expected)}")
         files = [tensors[name].tobytes() for name in expected]
         self.fitted = [from_bytes(data, limit=inner_limit(len(data))) for data in files]
-        for found, tagger in zip(self.fitted, self.taggers.values(), strict=True):
-            if type(found) is not type(tagger):
-                raise BadModel(f"found a {type(found).__name__} that tags for the model")
+        for stored, tagger in zip(self.fitted, self.taggers.values(), strict=True):
+            if type(stored) is not type(tagger):
+                raise BadModel(f"found a {type(stored).__name__} that tags for the model")
 
 
 def _unfitted(tagger: SearchEstimator) -> SearchEstimator:

@@ -45,9 +45,9 @@ def pieces(source: Source) -> Iterator[tuple[Any, Any]]:
             yield table_of(piece), None
         return
     examples = iter(source())
-    while some := list(islice(examples, EXAMPLES_AT_A_TIME)):
-        pairs = all(isinstance(each, tuple) and len(each) == 2 for each in some)
-        yield ([x for x, _ in some], [y for _, y in some]) if pairs else (some, None)
+    while batch := list(islice(examples, EXAMPLES_AT_A_TIME)):
+        pairs = all(isinstance(each, tuple) and len(each) == 2 for each in batch)
+        yield ([x for x, _ in batch], [y for _, y in batch]) if pairs else (batch, None)
 
 
 @contextmanager
@@ -71,14 +71,14 @@ def _stored(
         task.observe(_read(task, source))
         fitting.begin(model, task)
     opened = {name: file for name, (_, file) in files.items()}
-    all_lengths, outputs, most, columns, weighted = _write(model, source, opened)
+    all_lengths, outputs, longest_list, columns, weighted = _write(model, source, opened)
     mapped = {name: _mapped(*files[name], kind) for name, kind in KINDS.items()}
     return Dataset(
         mapped["items"].reshape(-1, columns),
         _starts(all_lengths),
         mapped["pool"],
         mapped["values"] if weighted else np.zeros(0, np.float32),
-        task.joint_constants(int(all_lengths.max(initial=1)), most),
+        task.joint_constants(int(all_lengths.max(initial=1)), longest_list),
         mapped["outputs"],
         _starts(outputs),
     )
@@ -95,7 +95,7 @@ def _write(
     task = model.task_
     lengths: list[Array] = [np.zeros(0, np.int64)]
     outputs: list[Array] = [np.zeros(0, np.int64)]
-    pool, most, columns, weighted = 0, 0, 1, False
+    pool, longest_list, columns, weighted = 0, 0, 1, False
     for inputs, gold in _read(task, source):
         with counted_after(sum(map(len, lengths))), locating(inputs):
             part = model.encode_gold(inputs, gold)
@@ -104,7 +104,7 @@ def _write(
         plain = task.joint_constants(int(sizes.max(initial=1)), longest)
         if len(part.spec) != len(plain):
             raise BadData("found unknown labels that constraints narrow: expected all known")
-        most = max(most, longest)
+        longest_list = max(longest_list, longest)
         values = part.values
         weighted |= bool((values != 1).any())
         if len(part.pool) and not len(values):
@@ -116,7 +116,7 @@ def _write(
         outputs.append(np.diff(part.output_starts))
         columns = part.items.shape[1]
         pool += len(part.pool)
-    return np.concatenate(lengths), np.concatenate(outputs), most, columns, weighted
+    return np.concatenate(lengths), np.concatenate(outputs), longest_list, columns, weighted
 
 
 def _longest_list(inputs: Any) -> int:
@@ -145,8 +145,8 @@ def _read(task: Task, source: Source) -> Iterator[tuple[Any, Any]]:
     before = 0
     for X, y in pieces(source):
         with counted_after(before), locating(X):
-            found = task.read(X, y)
-        yield found
+            batch = task.read(X, y)
+        yield batch
         before += len(X)
 
 

@@ -37,9 +37,9 @@ def _relabelled(table: WeightTable, places: Sequence[int], n: int) -> WeightTabl
     """The same for sparse rows, whose entries name their labels."""
     ints, named = table.ints.copy(), np.asarray(places, np.int32)[table.entry_labels]
     ints[at.LABELS] = n
-    made = sparse_rows(table._replace(entry_labels=named, ints=ints), np.arange(len(table.heads)))
-    ints[at.USED] = len(made["v"])
-    return table._replace(**made, ints=ints)
+    arrays = sparse_rows(table._replace(entry_labels=named, ints=ints), np.arange(len(table.heads)))
+    ints[at.USED] = len(arrays["v"])
+    return table._replace(**arrays, ints=ints)
 
 
 def _made(keys: Array, parts: Iterable[Array], like: WeightTable) -> WeightTable:
@@ -54,14 +54,14 @@ def _made(keys: Array, parts: Iterable[Array], like: WeightTable) -> WeightTable
     rows, labels, values = [np.zeros(0, int)], [like.entry_labels[:0]], [like.v[:0, 0]]
     n = 0
     for part in parts:
-        some, named = np.nonzero(part)
-        rows.append(some + n)
+        filled, named = np.nonzero(part)
+        rows.append(filled + n)
         labels.append(named.astype(np.int32))
-        values.append(part[some, named])
+        values.append(part[filled, named])
         n += len(part)
-    found = {"v": np.concatenate(values)}
-    made = from_triples(np.concatenate(rows), np.concatenate(labels), found, len(keys), width)
-    return make_sparse_table(keys, made, width, bits)
+    matrices = {"v": np.concatenate(values)}
+    arrays = from_triples(np.concatenate(rows), np.concatenate(labels), matrices, len(keys), width)
+    return make_sparse_table(keys, arrays, width, bits)
 
 
 def moved(weights: Array, places: Sequence[int], n: int) -> Array:
@@ -95,9 +95,9 @@ def with_bias(table: WeightTable, constants: list[int], amounts: Array) -> Weigh
     missing = np.setdiff1d(wanted, keys)
 
     def parts() -> Iterator[Array]:
-        for some in batches_of(len(keys)):
-            v = dense_rows(table, rows[some])
-            v[np.isin(keys[some], wanted)] += amounts.astype(v.dtype)
+        for batch in batches_of(len(keys)):
+            v = dense_rows(table, rows[batch])
+            v[np.isin(keys[batch], wanted)] += amounts.astype(v.dtype)
             yield v
         yield np.tile(amounts.astype(table.v.dtype), (len(missing), 1))
 
@@ -108,14 +108,14 @@ def mean(tables: Sequence[WeightTable]) -> WeightTable:
     """A table that only scores, with the mean of weights; what a table does not have is zero."""
     stored = [keys_and_rows(table) for table in tables]
     keys: Array = reduce(np.union1d, [keys.view(np.uint64) for keys, _ in stored])
-    places = [np.searchsorted(keys, own.view(np.uint64)) for own, _ in stored]
+    places = [np.searchsorted(keys, chosen.view(np.uint64)) for chosen, _ in stored]
 
     def parts() -> Iterator[Array]:
-        for some in batches_of(len(keys)):
-            v = np.zeros((some.stop - some.start, n_labels(tables[0])), tables[0].v.dtype)
+        for batch in batches_of(len(keys)):
+            v = np.zeros((batch.stop - batch.start, n_labels(tables[0])), tables[0].v.dtype)
             for table, place, (_, rows) in zip(tables, places, stored, strict=True):
-                own = slice(*np.searchsorted(place, [some.start, some.stop]))
-                v[place[own] - some.start] += dense_rows(table, rows[own]) / len(tables)
+                chosen = slice(*np.searchsorted(place, [batch.start, batch.stop]))
+                v[place[chosen] - batch.start] += dense_rows(table, rows[chosen]) / len(tables)
             yield v
 
     return _made(keys.view(np.int64), parts(), tables[0])
@@ -130,12 +130,12 @@ def check_overflow(inputs: Any, dataset: Dataset, largest: float) -> None:
     """Raise BadFeature if a score may overflow with weights up to ``largest`` (``largest_of``)."""
     if not may_overflow(dataset.values, largest):
         return
-    most = float(np.abs(dataset.values).max())
+    highest = float(np.abs(dataset.values).max())
     where: Any = {}
     if isinstance(inputs, Features) and inputs.values is not None:
         feature = int(np.argmax(np.abs(inputs.values)))
         token = int(np.searchsorted(np.cumsum(inputs.counts), feature, side="right"))
         where = position(inputs.lengths, token)
     raise BadFeature(
-        f"found the value {most:.3g}, with which scores overflow, expected smaller ones", **where
+        f"found the value {highest:.3g}, with which scores overflow, expected smaller ones", **where
     )

@@ -75,5 +75,5 @@ class Chunker(SearchEstimator):
         Chunks less probable than ``least`` are left out. For what probable means see
         ``SearchEstimator.predict_marginals``.
         """
-        found = super().predict_marginals(X, least=least)
-        return [{c: p for c, p in one.items() if c[0] != OUTSIDE} for one in found]
+        marginals = super().predict_marginals(X, least=least)
+        return [{c: p for c, p in one.items() if c[0] != OUTSIDE} for one in marginals]

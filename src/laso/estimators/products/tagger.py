@@ -98,8 +98,8 @@ class Tagger(SearchEstimator):
         """
         _, dataset = self.exactly("predict_marginals", X)
         decoder = self.decoder(dataset)
-        found = decoder.label_probabilities(dataset, threads=self.threads_for(dataset))
-        labels, rows = self.task_.classes, found.tolist()
+        probabilities = decoder.label_probabilities(dataset, threads=self.threads_for(dataset))
+        labels, rows = self.task_.classes, probabilities.tolist()
         if least > 0:
             pairs = [zip(labels, row, strict=True) for row in rows]
             tokens = [{label: p for label, p in each if p >= least} for each in pairs]
