@@ -70,11 +70,11 @@ def _get_file(file: File, target: Path, progress: Progress) -> None:
     path = target / file.name
     unpacked = _unpack(part, file)
     if not is_whole(unpacked, file):
-        found = _sha256(unpacked)
+        digest = _sha256(unpacked)
         unpacked.unlink()
         part.unlink(missing_ok=True)
         raise BadData(
-            f"found a file of SHA-256 {found}, expected {file.sha256} of {file.bytes} bytes; it "
+            f"found a file of SHA-256 {digest}, expected {file.sha256} of {file.bytes} bytes; it "
             "was deleted",
             file=file.url,
         )

@@ -148,10 +148,10 @@ Data: TypeAlias = Columns | Features
 
 def tokens_of(lengths: Array, chosen: Array) -> Array:
     """Return the indices of all tokens of the chosen sentences, given the sentences' lengths."""
-    some = lengths[chosen]
-    before = np.cumsum(some) - some
+    sizes = lengths[chosen]
+    before = np.cumsum(sizes) - sizes
     starts = (np.cumsum(lengths) - lengths)[chosen]
-    return np.asarray(np.repeat(starts - before, some) + np.arange(int(some.sum())))
+    return np.asarray(np.repeat(starts - before, sizes) + np.arange(int(sizes.sum())))
 
 
 def _taken(column: Column, tokens: Array) -> Column:
@@ -263,6 +263,6 @@ class locating:  # noqa: N801 - used like a function
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, InputError):
-            found = located(error, self.data, name=self.name)
-            if found is not error:
-                raise found from None
+            placed = located(error, self.data, name=self.name)
+            if placed is not error:
+                raise placed from None

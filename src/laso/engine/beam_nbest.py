@@ -26,9 +26,9 @@ def beam_nbest(
     """
     if n < 1:
         raise ValueError(f"n must be at least 1, found {n}")
-    found = mapped(lambda part: _some(machine, dataset, part, table, n), parts(order, threads))
-    paths = [path for some in found for input_paths in some for path in input_paths]
-    counts = [len(input_paths) for some in found for input_paths in some]
+    by_part = mapped(lambda part: _some(machine, dataset, part, table, n), parts(order, threads))
+    paths = [path for part_paths in by_part for input_paths in part_paths for path in input_paths]
+    counts = [len(input_paths) for part_paths in by_part for input_paths in part_paths]
     steps = [step for _, path in paths for step in path]
     return NBest(
         np.array(steps, np.int32).reshape(-1, len(at.StepColumn)),
@@ -48,22 +48,22 @@ def _some(
     longest = int(sizes(dataset, order).max(initial=0))
     steps = np.zeros((longest + 16, len(at.StepColumn)), np.int32)
     results = Out(np.zeros(1, np.int64), np.zeros(1))
-    found: list[list[Path]] = []
-    while len(found) < len(order):
-        one = order[len(found) : len(found) + 1]
+    by_input: list[list[Path]] = []
+    while len(by_input) < len(order):
+        one = order[len(by_input) : len(by_input) + 1]
         _, status = machine.kernels(
             "decode_many", dataset, one, table, run, machine.options, steps, results
         )
         if status == at.DONE:
             best = steps[: results.keys[0]]
-            found.append(_held(run, machine.options.kind, best, float(results.values[0]))[:n])
+            by_input.append(_held(run, machine.options.kind, best, float(results.values[0]))[:n])
         elif status == at.MORE_ENTRIES:
             steps = longer(steps, 2 * len(steps))
         elif status == at.MORE_NODES:
             run = grown_run(run, status, f"input {int(one[0])}")
         else:
             raise failure(status, f"input {int(one[0])}", machine.problem, run)
-    return found
+    return by_input
 
 
 def _held(run: Run, kind: int, best: Array, score: float) -> list[Path]:

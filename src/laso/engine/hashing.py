@@ -76,9 +76,9 @@ def teach_numba() -> None:
     @lower_builtin(flat, types.Array)
     def _flat(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         given = make_array(signature.args[0])(context, builder, arguments[0])
-        made = make_array(signature.return_type)(context, builder)
+        of_pointer = make_array(signature.return_type)(context, builder)
         populate_array(
-            made,
+            of_pointer,
             data=given.data,
             shape=cgutils.pack_array(builder, [given.nitems]),
             strides=cgutils.pack_array(builder, [given.itemsize]),
@@ -86,7 +86,7 @@ def teach_numba() -> None:
             meminfo=given.meminfo,
             parent=given.parent,
         )
-        return made._getvalue()
+        return of_pointer._getvalue()
 
 
 OVERLOADED: set[Any] = {flat, mix, prefetch}

@@ -41,8 +41,8 @@ def recorded(problem: type[CompiledProblem]) -> tuple[type[CompiledProblem], Ori
 
 def _may_mix(function: FunctionType, around: dict[str, Any]) -> bool:
     """Return whether a function of these globals may call ``mix``, or one that does."""
-    own = function.__globals__
-    return own is around or any(value is mix for value in own.values())
+    names = function.__globals__
+    return names is around or any(value is mix for value in names.values())
 
 
 def numbers_of(key: int, origins: Origins) -> list[int]:

@@ -346,17 +346,17 @@ class Machine:
 
     def largest(self, dataset: Dataset, order: Array) -> Array:
         """Return the largest limits of the given inputs."""
-        most = np.ones(len(at.Limit), np.int64)
-        self.kernels("largest", dataset, order, most, np.zeros(len(at.Limit), np.int64))
-        return most
+        limits = np.ones(len(at.Limit), np.int64)
+        self.kernels("largest", dataset, order, limits, np.zeros(len(at.Limit), np.int64))
+        return limits
 
     def new_run(self, dataset: Dataset, order: Array, table: WeightTable) -> Run:
         """Return working space for the largest of the given inputs."""
         self.check(dataset, order, table, learning=False)
-        most = self.largest(dataset, order)
+        limits = self.largest(dataset, order)
         longest = order[np.argmax(sizes(dataset, order))] if len(order) else 0
         width = self.options.width
-        run = new_run(most, table, self.problem, width=width, what=f"input {longest}")
+        run = new_run(limits, table, self.problem, width=width, what=f"input {longest}")
         return with_segments(self.problem, self.options, run)
 
     def learn(
@@ -396,12 +396,12 @@ class Machine:
         self, dataset: Dataset, order: Array, table: WeightTable, *, threads: int = 1
     ) -> tuple[Array, Array, Array]:
         """Return the predicted operators (group, label) of the inputs, their ends, the scores."""
-        found = mapped(lambda part: self._decode(dataset, part, table), parts(order, threads))
-        shifts = np.cumsum([0, *(len(steps) for steps, _, _ in found)])
+        decoded = mapped(lambda part: self._decode(dataset, part, table), parts(order, threads))
+        shifts = np.cumsum([0, *(len(steps) for steps, _, _ in decoded)])
         return (
-            np.concatenate([steps for steps, _, _ in found]),
-            np.concatenate([e + s for (_, e, _), s in zip(found, shifts[:-1], strict=True)]),
-            np.concatenate([scores for _, _, scores in found]),
+            np.concatenate([steps for steps, _, _ in decoded]),
+            np.concatenate([e + s for (_, e, _), s in zip(decoded, shifts[:-1], strict=True)]),
+            np.concatenate([scores for _, _, scores in decoded]),
         )
 
     def _decode(

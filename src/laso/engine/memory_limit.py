@@ -49,7 +49,7 @@ def _of_machine() -> float:
 
 def _of_group() -> float:
     try:
-        most = (GROUP / "memory.max").read_text(encoding="ascii")
-        return max(0.0, int(most) - int((GROUP / "memory.current").read_text(encoding="ascii")))
+        limit = (GROUP / "memory.max").read_text(encoding="ascii")
+        return max(0.0, int(limit) - int((GROUP / "memory.current").read_text(encoding="ascii")))
     except (OSError, ValueError):  # no group, or no limit
         return math.inf

@@ -114,7 +114,7 @@ class BatchTask:
     def _gold_numbers(self, gold: Sequence[Any], example: int) -> list[int]:
         numbers: dict[Any, int] = {label: i for i, label in enumerate(self.classes)}
         numbers[None] = -1
-        found = []
+        label_numbers = []
         for each in gold:
             if isinstance(each, str) or each is None:
                 if each not in numbers:
@@ -123,10 +123,10 @@ class BatchTask:
                         f"one of {listed(self.classes)}",
                         sentence=example + 1,
                     )
-                found.append(numbers[each])
+                label_numbers.append(numbers[each])
             else:
-                found.append(int(each))
-        return found
+                label_numbers.append(int(each))
+        return label_numbers
 
     def problem_for(self, dataset: Dataset) -> type[CompiledProblem]:
         """Return the problem for this dataset; by default ``problem``."""
@@ -221,10 +221,10 @@ class BatchTask:
 
     def new(self) -> Self:
         """Return a copy that has learned nothing: without the attributes that end in ``_``."""
-        made = copy(self)
-        for name in [name for name in vars(made) if name.endswith("_")]:
-            delattr(made, name)
-        return made
+        unfitted = copy(self)
+        for name in [name for name in vars(unfitted) if name.endswith("_")]:
+            delattr(unfitted, name)
+        return unfitted
 
 
 def split_steps(steps: Array, ends: Array) -> Iterator[list[Operator]]:

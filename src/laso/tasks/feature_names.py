@@ -62,8 +62,8 @@ class Namer:
             words = [rest[i : i + gram] for i in range(0, len(rest), gram)]
             where = f" as word {position + 1}" if template.atoms[0].place == "each" else ""
             return before + " | ".join(
-                f"{atom}={' '.join(self.value(template, atom, v) for v in some)}{where}"
-                for atom, some in zip(template.atoms, words, strict=True)
+                f"{atom}={' '.join(self.value(template, atom, v) for v in parts)}{where}"
+                for atom, parts in zip(template.atoms, words, strict=True)
             )
         return before + " | ".join(
             f"{atom.source if template.name else atom}={self.value(template, atom, v, chunk)}"
@@ -114,14 +114,14 @@ class Namer:
         self, root: int, template: Template, values: list[Array], order: Array
     ) -> dict[int, str]:
         hashed = np.array([root], np.int64).view(np.uint64)
-        for some in values:
-            numbers = some.astype(np.int64).view(np.uint64)
+        for of_atom in values:
+            numbers = of_atom.astype(np.int64).view(np.uint64)
             hashed = mix_arrays(np.repeat(hashed, len(numbers)), np.tile(numbers, len(hashed)))
         places = np.minimum(np.searchsorted(order, hashed), max(0, len(order) - 1))
         hits = np.flatnonzero(order[places] == hashed) if len(order) else places[:0]
-        sizes = [len(some) for some in values]
+        sizes = [len(of_atom) for of_atom in values]
         picked = np.unravel_index(hits, sizes) if sizes else ()
-        rows = [some[index].tolist() for some, index in zip(values, picked, strict=True)]
+        rows = [of_atom[index].tolist() for of_atom, index in zip(values, picked, strict=True)]
         combinations = list(zip(*rows, strict=True)) if rows else [()] * len(hits)
         return {
             key: self.format_feature(template, list(combination))

@@ -314,10 +314,10 @@ class SequenceTask(Task):
 
     def copied(self) -> Self:
         """Return a copy that may learn more while this one predicts in other threads."""
-        made = copy(self)
-        made.__dict__.pop("namer_", None)
-        made.encoder_, made.state_ = self.encoder_.copied(), deepcopy(self.state_)
-        return made
+        copied = copy(self)
+        copied.__dict__.pop("namer_", None)
+        copied.encoder_, copied.state_ = self.encoder_.copied(), deepcopy(self.state_)
+        return copied
 
     def state(self) -> dict[str, Any]:
         """Return the state that the encoder needs beside the labels."""

@@ -17,8 +17,8 @@ class OutOfBounds(BadProblem, IndexError):
 def origin(problem: type[CompiledProblem], error: Exception) -> tuple[str, str]:
     """Returns the method that raised an error, and the file and line where it did."""
     methods = {plain(getattr(problem, name)).__code__: name for name in NAMES}
-    own = {f.__code__ for name in NAMES for f in plain_functions(plain(getattr(problem, name)))}
+    codes = {f.__code__ for name in NAMES for f in plain_functions(plain(getattr(problem, name)))}
     frames = [*traceback.walk_tb(error.__traceback__)]
     method = next((methods[f.f_code] for f, _ in frames if f.f_code in methods), "?")
-    places = [f"{f.f_code.co_filename}:{line}" for f, line in frames if f.f_code in own]
+    places = [f"{f.f_code.co_filename}:{line}" for f, line in frames if f.f_code in codes]
     return method, places[-1] if places else "?"

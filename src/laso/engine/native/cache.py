@@ -165,10 +165,10 @@ def read(file: Path) -> tuple[str, bytes] | None:
             warn_untrusted(str(file), f"{file} {problem}")
             return None
         content = opened.read()
-    found = parsed(content)
-    if found is None:
+    signed = parsed(content)
+    if signed is None:
         return None
-    payload, by = found
+    payload, by = signed
     if not trust.is_signed(payload, by, status):
         warn_untrusted(str(file), f"{file} is not signed with this user's key")
         return None

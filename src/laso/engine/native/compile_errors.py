@@ -76,12 +76,12 @@ def _unsupported(error: Exception, method: Any) -> Construct | None:
     It is in the line that Numba names. If memory would have to be allocated, or where Numba names
     no line, it is the first one of all.
     """
-    found = [*constructs(method)]
+    all_constructs = [*constructs(method)]
     if "exception_match" in _plain(error):  # Numba catches all exceptions or none
-        return next((c for c in found if c.what == CATCHES), None)
-    at_place = [c for c in found if f"{c.file}:{c.line}" == _place(error, method)]
+        return next((c for c in all_constructs if c.what == CATCHES), None)
+    at_place = [c for c in all_constructs if f"{c.file}:{c.line}" == _place(error, method)]
     if not at_place and (_allocates(error) or not _lines(error)):
-        at_place = found
+        at_place = all_constructs
     return at_place[0] if at_place else None
 
 
@@ -103,8 +103,8 @@ def _lines(error: Exception) -> list[str]:
 def _place(error: Exception, method: Any) -> str:
     """Returns file and line at fault, or those of the method if Numba names none."""
     unknown = re.search(r"name '(\w+)' is not defined", _plain(error))
-    found = place_of_global(method, unknown[1]) if unknown else None
-    return found or next(iter(_lines(error)), place_of(method))
+    place = place_of_global(method, unknown[1]) if unknown else None
+    return place or next(iter(_lines(error)), place_of(method))
 
 
 def _plain(error: Exception) -> str:

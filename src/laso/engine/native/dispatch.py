@@ -167,13 +167,13 @@ def text_kernels() -> Kernels:
 
 
 def _kernels(*key: Any) -> Kernels:
-    found = _compiled.get(key)  # no lock: most calls end here
-    if found is None:
+    kernels_of = _compiled.get(key)  # no lock: most calls end here
+    if kernels_of is None:
         with _lock:
             if key not in _compiled:
                 _compiled[key] = Kernels(*key)
-            found = _compiled[key]
-    return found
+            kernels_of = _compiled[key]
+    return kernels_of
 
 
 @contextlib.contextmanager

@@ -72,14 +72,14 @@ class Methods:
         """Compiles a function with the plain functions it calls: users need no decorator."""
         if function not in self._jitted:
             namespace = layout.plain(function.__globals__)
-            own = types.FunctionType(
+            copied = types.FunctionType(
                 function.__code__,
                 namespace,
                 function.__name__,
                 function.__defaults__,
                 function.__closure__,
             )
-            jitted = general(numba.njit(own, forceinline=True, **INNER, **self._options))
+            jitted = general(numba.njit(copied, forceinline=True, **INNER, **self._options))
             self._jitted[function] = jitted
             for name in function.__code__.co_names:
                 value = namespace.get(name)
@@ -102,8 +102,8 @@ def linked(engine: bytes, symbol: str, methods: Methods | None) -> Any:
     if methods is None:
         return module
     open_places = {f.name for f in module.functions if f.is_declaration}
-    own = [name for name in NAMES if symbol_of(name) in open_places]
-    for name in own:
+    called = [name for name in NAMES if symbol_of(name) in open_places]
+    for name in called:
         module.link_in(binding.parse_bitcode(methods.code(name)))
     constants = "\n".join(
         f'@"{symbol_of(name)}" = constant i8 {int(value)}' for name, value in methods.flags.items()

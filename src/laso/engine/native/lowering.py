@@ -208,12 +208,12 @@ def engine(package: types.ModuleType, *, checked: bool) -> dict[str, Any]:
     for name, function in [*space.items()]:
         if not inspect.isfunction(function) or function.__module__ not in owners:
             continue
-        own = types.FunctionType(function.__code__, space, name)
+        copied = types.FunctionType(function.__code__, space, name)
         if name in package.ENTRY_POINTS:
-            space[name] = numba.njit(own, inline="always", **options)
+            space[name] = numba.njit(copied, inline="always", **options)
         else:
             inner: dict[str, Any] = {"forceinline": name in package.INLINED, **INNER}
-            space[name] = general(numba.njit(own, pipeline_class=ForKernels, **inner, **options))
+            space[name] = general(numba.njit(copied, pipeline_class=ForKernels, **inner, **options))
     return space
 
 
@@ -289,7 +289,7 @@ def lowered_function(function: Any, kinds: tuple[Any, ...], result: Any, **more:
     flags.error_model = "numpy"
     for name, value in more.items():
         setattr(flags, name, value)
-    made = compiler.compile_extra(
+    result_code = compiler.compile_extra(
         cpu_target.typing_context,
         cpu_target.target_context,
         function,
@@ -298,9 +298,9 @@ def lowered_function(function: Any, kinds: tuple[Any, ...], result: Any, **more:
         flags=flags,
         locals={},
     )
-    made.library.finalize()
-    symbol = made.fndesc.llvm_func_name
-    return symbol, parts.linked(made.library, symbol)
+    result_code.library.finalize()
+    symbol = result_code.fndesc.llvm_func_name
+    return symbol, parts.linked(result_code.library, symbol)
 
 
 @contextlib.contextmanager

@@ -118,13 +118,13 @@ def _array_loader(context: Any, module: Any, kind: Any) -> Any:
     function.attributes.add("alwaysinline")
     builder = ir.IRBuilder(function.append_basic_block())
     pointer = function.args[0]
-    made = context.make_array(kind)(context, builder)
-    data = builder.inttoptr(_number(builder, pointer, 0), made.data.type)
+    array = context.make_array(kind)(context, builder)
+    data = builder.inttoptr(_number(builder, pointer, 0), array.data.type)
     shape = [_number(builder, pointer, 1 + i) for i in range(kind.ndim)]
     strides = [_number(builder, pointer, 1 + kind.ndim + i) for i in range(kind.ndim)]
     size = context.get_abi_sizeof(context.get_data_type(kind.dtype))
-    populate_array(made, data, shape, strides, size, None)
-    builder.ret(made._getvalue())
+    populate_array(array, data, shape, strides, size, None)
+    builder.ret(array._getvalue())
     return function
 
 

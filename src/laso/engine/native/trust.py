@@ -86,8 +86,8 @@ def _is_private(group: int) -> bool:
         user, members = pwd.getpwuid(os.geteuid()), grp.getgrgid(group)
     except (ImportError, KeyError):
         return False
-    own = group == user.pw_gid and members.gr_name == user.pw_name
-    return own and {*members.gr_mem} <= {user.pw_name}
+    is_personal = group == user.pw_gid and members.gr_name == user.pw_name
+    return is_personal and {*members.gr_mem} <= {user.pw_name}
 
 
 # --------------------------------------------------------------------------- signatures
@@ -134,10 +134,10 @@ def _read_key(path: Path) -> bytes | None:
                 problem = f"{path} belongs to another user"
             elif status.st_mode & 0o077:
                 problem = f"{path} can be read by others (chmod 600, or delete it)"
-        found = file.read(KEY_SIZE + 1)
-    if problem or len(found) != KEY_SIZE:
+        key = file.read(KEY_SIZE + 1)
+    if problem or len(key) != KEY_SIZE:
         raise ValueError(problem or f"{path} has no key (delete it)")
-    return found
+    return key
 
 
 def _new_key(path: Path) -> bytes:
@@ -156,10 +156,10 @@ def _new_key(path: Path) -> bytes:
             os.replace(beside, path)
     finally:
         beside.unlink(missing_ok=True)
-    found = _read_key(path)
-    if found is None:
+    key = _read_key(path)
+    if key is None:
         raise FileNotFoundError(f"{path} has vanished")
-    return found
+    return key
 
 
 def make_folder(folder: Path) -> None:

@@ -35,8 +35,8 @@ class ArrayFile:
                 "share, as in fit_stream(..., store=folder)"
             )
         # Not "r": compiled code takes arrays that may be written to; nothing ever is.
-        found = np.memmap(self.path, self.dtype, "c", self.offset, self.shape)
-        return np.asarray(found)
+        mapped = np.memmap(self.path, self.dtype, "c", self.offset, self.shape)
+        return np.asarray(mapped)
 
 
 @dataclass(frozen=True)

@@ -42,9 +42,9 @@ class ZeroWeights(NamedTuple):
 
     def table(self) -> VariableWeights:
         """Return the table with weights of zero."""
-        made = new_rows(self.n_rows, self.n_labels, np.float64, sparse=False)
+        rows = new_rows(self.n_rows, self.n_labels, np.float64, sparse=False)
         mark, ints, reals = np.full(self.n_rows, -1), self.ints.copy(), self.reals.copy()
-        table = WeightTable(self.slots, mark=mark, ints=ints, reals=reals, **made)
+        table = WeightTable(self.slots, mark=mark, ints=ints, reals=reals, **rows)
         return VariableWeights(table, self.chosen)
 
 
@@ -62,11 +62,11 @@ class Part:
     def __call__(self, theta: ArrayFile, number: int) -> Slope:
         """Return the log-likelihood and its gradient at the variables of an evaluation."""
         with telling(self.version, self.end - self.first):
-            found = self._prepared()(np.array(theta.opened()), number)
-            where = np.flatnonzero(found.values)
-            if 2 * len(where) > len(found.values):
-                return found
-            return Slope(found.logs, where, found.values[where])
+            slope = self._prepared()(np.array(theta.opened()), number)
+            where = np.flatnonzero(slope.values)
+            if 2 * len(where) > len(slope.values):
+                return slope
+            return Slope(slope.logs, where, slope.values[where])
 
     def _prepared(self) -> PartLikelihood:
         """Return the likelihood of the part, which this process keeps."""

@@ -160,8 +160,8 @@ def in_rounds(order: Array, shards: int, epoch: int) -> list[list[Array]]:
     mixes = max(FIRST_MIXES >> min(epoch, FIRST_MIXES), -(-shards // SHARDS_A_MIX))
     mixes = max(1, min(mixes, MOST_MIXES, len(order) // (FEWEST * shards))) if shards > 1 else 1
     parts = [np.array_split(order[shard_of[order] == shard], mixes) for shard in range(shards)]
-    rounds = [[part for part in some if len(part)] for some in zip(*parts, strict=True)]
-    return [some for some in rounds if some]
+    rounds = [[part for part in orders if len(part)] for orders in zip(*parts, strict=True)]
+    return [orders for orders in rounds if orders]
 
 
 def start_of(training: Training, keys: Array) -> Start:
@@ -241,16 +241,16 @@ def mix(
         table = with_precisions(table)
     places = [_places(rows, keys, change) for change in changes]
     weights = _Sparse(table, places) if is_sparse(table) else _Dense(table)
-    found = [weights.find(place) for place in places]
-    counts = _counts(found, len(weights.v))
+    found_at = [weights.find(place) for place in places]
+    counts = _counts(found_at, len(weights.v))
     changed = np.flatnonzero(counts != 0)
     before = _square(weights.v[changed])
-    for where, change, share in zip(found, changes, mu, strict=True):
-        own = 1.0 / counts[where] if mixing.by_weight else share
-        part = own * float(change.reals[at.SCALE] / mixed[at.SCALE])
+    for where, change, share in zip(found_at, changes, mu, strict=True):
+        mean_share = 1.0 / counts[where] if mixing.by_weight else share
+        part = mean_share * float(change.reals[at.SCALE] / mixed[at.SCALE])
         sums = float(change.reals[at.SCALES]) * change.v - change.u
         if mixing.by_weight:
-            sums *= len(changes) * own
+            sums *= len(changes) * mean_share
         step = part * change.v
         weights.v[where] += step
         weights.u[where] += scales * step - sums
@@ -321,11 +321,11 @@ class _Sparse:
     def table(self) -> WeightTable:
         width = n_labels(self._table)
         rows, labels = np.divmod(self._places, width)
-        made = {"v": self.v, "u": self.u}
+        matrices = {"v": self.v, "u": self.u}
         if len(self._table.precisions):
-            made["precisions"] = self.precisions
+            matrices["precisions"] = self.precisions
         table = self._table._replace(
-            **from_triples(rows, labels, made, int(self._table.ints[at.ROWS]), width)
+            **from_triples(rows, labels, matrices, int(self._table.ints[at.ROWS]), width)
         )
         table.ints[at.USED] = len(table.v)
         return table._replace(heads=longer(table.heads, len(table.mark)))
@@ -372,8 +372,8 @@ def _change(start: Start, training: Training, keys: Array, numbers: Array) -> Ch
     """Return how weights differ from those at the start; ``numbers`` has the places of rows."""
     table = training.table
     rows = len(start.keys) + len(keys)
-    found = _sparse_changes if is_sparse(table) else _dense_changes
-    where, values = found(start, training, numbers, rows)
+    changes_of = _sparse_changes if is_sparse(table) else _dense_changes
+    where, values = changes_of(start, training, numbers, rows)
     if int(where[-1] if len(where) else 0) < 2**31:
         where = where.astype(np.int32)
     none = np.zeros(0, table.v.dtype)
@@ -420,7 +420,7 @@ def _dense_changes(
 
 def _differing(pairs: Sequence[tuple[Array, Array]], length: int) -> Array:
     """Return where any array differs from the one before, which is followed by zeros."""
-    found = [np.zeros(0, np.int64)]
+    differing = [np.zeros(0, np.int64)]
     for first in range(0, length, BLOCK):  # which stays in the processor's cache
         end = min(first + BLOCK, length)
         changed = np.zeros(end - first, bool)
@@ -428,8 +428,8 @@ def _differing(pairs: Sequence[tuple[Array, Array]], length: int) -> Array:
             middle = min(max(first, len(known)), end)
             changed[: middle - first] |= array[first:middle] != known[first:middle]
             changed[middle - first :] |= array[middle:end] != 0
-        found.append(np.flatnonzero(changed) + first)
-    return np.concatenate(found)
+        differing.append(np.flatnonzero(changed) + first)
+    return np.concatenate(differing)
 
 
 def _entries(start: Start, rows: int) -> tuple[Array, dict[str, Array]]:
@@ -453,13 +453,13 @@ def _sparse_changes(
 ) -> tuple[Array, dict[str, Array]]:
     """Return which weights of sparse rows have changed, and the differences."""
     places, before = _entries(start, len(start.keys))
-    found, after = triples(training.table, numbers)
-    union = np.union1d(places, found)
+    places_after, after = triples(training.table, numbers)
+    union = np.union1d(places, places_after)
     values = {}
     for name, array in after.items():
         if not len(getattr(training.table, name)):
             continue
-        values[name] = spread(array, np.searchsorted(union, found), len(union))
+        values[name] = spread(array, np.searchsorted(union, places_after), len(union))
         if len(before[name]):
             values[name][np.searchsorted(union, places)] -= before[name]
     changed = np.logical_or.reduce([each != 0 for each in values.values()])

@@ -109,12 +109,12 @@ class Workers:
         self, function: Callable[..., Any], jobs: Iterable[tuple[Any, ...]], ahead: int
     ) -> Iterator[Any]:
         """Yield results as ``run`` does; each worker has at most ``ahead`` jobs in memory."""
-        most, left = ahead * self.count, iter(jobs)
+        at_once, left = ahead * self.count, iter(jobs)
         if self._stack is not None and self.shares_memory:
-            yield from self._in_threads(function, left, most)
+            yield from self._in_threads(function, left, at_once)
             return
-        while some := list(islice(left, most)):
-            yield from self.run(function, some)
+        while batch := list(islice(left, at_once)):
+            yield from self.run(function, batch)
 
     def _once(self, function: Callable[..., Any], jobs: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
         from joblib import delayed

@@ -45,10 +45,10 @@ def compact_table(table: WeightTable) -> WeightTable:
 
 def _by_fullness(filled: Array) -> Array:
     """Return the rows with non-zeros, by falling numbers of these, equal ones in their order."""
-    most = int(filled.max(initial=0))
+    fullest = int(filled.max(initial=0))
     # NumPy sorts small integers much faster than large ones.
-    kind = next((kind for kind in (np.uint8, np.uint16) if most <= np.iinfo(kind).max), np.int64)
-    return np.argsort((most - filled).astype(kind), kind="stable")[: np.count_nonzero(filled)]
+    kind = next((kind for kind in (np.uint8, np.uint16) if fullest <= np.iinfo(kind).max), np.int64)
+    return np.argsort((fullest - filled).astype(kind), kind="stable")[: np.count_nonzero(filled)]
 
 
 def _nonzero_counts(v: Array) -> Array:

@@ -55,7 +55,7 @@ def without_empty_rows(table: WeightTable) -> WeightTable:
 def _without_zeros(table: WeightTable) -> WeightTable:
     """Return a table of sparse rows without entries of no weight, and without gaps."""
     rows = int(table.ints[at.ROWS])
-    made = sparse_rows(table, np.arange(rows))
-    table.heads[:rows] = made.pop("heads")[:rows]
-    table.ints[at.USED] = len(made["v"])
-    return table._replace(**made)
+    arrays = sparse_rows(table, np.arange(rows))
+    table.heads[:rows] = arrays.pop("heads")[:rows]
+    table.ints[at.USED] = len(arrays["v"])
+    return table._replace(**arrays)

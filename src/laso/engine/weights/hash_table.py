@@ -30,12 +30,12 @@ def placed(
     order <<= 32
     order |= n
     order.sort()
-    own = order >> 32
+    home = order >> 32
     order &= 0xFFFFFFFF
-    where = own - n
+    where = home - n
     np.maximum.accumulate(where, out=where)
     where += n
-    check(len(n), int(where.sum()) - int(own.sum()))
+    check(len(n), int(where.sum()) - int(home.sum()))
     inside = int(np.searchsorted(where, capacity))  # places beyond the end are those at the start
     flat, where = slots.reshape(-1), where[:inside]
     where *= len(at.SlotColumn)

@@ -26,14 +26,14 @@ ROWS_AT_A_TIME = 1 << 14  # rows to pack at a time
 
 def faster(problem: type[CompiledProblem], table: WeightTable, items: int) -> WeightTable:
     """Return a table with which decoding is faster, if so many items pay for making it."""
-    found = filtered(problem, table, items)
+    with_filter = filtered(problem, table, items)
     if (
         thresholds.PACKED_SLOTS_PER_ITEM * items < len(table.slots)
         or not is_sparse(table)
         or has_segments(problem)
     ):
-        return found
-    return packed(found)
+        return with_filter
+    return packed(with_filter)
 
 
 def is_packed(table: WeightTable) -> bool:
@@ -51,15 +51,15 @@ def packed(table: WeightTable) -> WeightTable:
     room = np.where(lengths == labels, lengths, 2 * lengths)
     new, v = np.zeros_like(starts), np.zeros(int(room.sum()), np.float32)
     end = 0
-    for some in _of_one_length(lengths):
-        width = int(room[some[0]])
-        new[some] = end + width * np.arange(len(some))
-        own = v[end : end + width * len(some)].reshape(len(some), width)
-        entries = starts[some, None] + np.arange(lengths[some[0]])
-        own[:, : entries.shape[1]] = table.v[:, 0][entries]
+    for alike in _of_one_length(lengths):
+        width = int(room[alike[0]])
+        new[alike] = end + width * np.arange(len(alike))
+        block = v[end : end + width * len(alike)].reshape(len(alike), width)
+        entries = starts[alike, None] + np.arange(lengths[alike[0]])
+        block[:, : entries.shape[1]] = table.v[:, 0][entries]
         if width > entries.shape[1]:
-            own.view(np.int32)[:, entries.shape[1] :] = table.entry_labels[entries]
-        end += own.size
+            block.view(np.int32)[:, entries.shape[1] :] = table.entry_labels[entries]
+        end += block.size
     values = np.concatenate([[0], (new << PACKED_BITS | lengths) + 1])
     slots = np.empty_like(table.slots)
     slots[:, at.SLOT_KEY] = table.slots[:, at.SLOT_KEY]

@@ -82,12 +82,12 @@ def dense_rows(table: WeightTable, rows: Array | int, name: str = "v") -> Array:
     if not is_sparse(table):
         return np.asarray(matrix[rows])
     chosen = np.atleast_1d(np.asarray(rows))
-    made = np.zeros((len(chosen), n_labels(table)), matrix.dtype)
+    dense = np.zeros((len(chosen), n_labels(table)), matrix.dtype)
     if len(matrix):
         entries = entries_of(table, chosen)
         of = np.repeat(np.arange(len(chosen)), table.heads[chosen, at.HEAD_LENGTH])
-        made[of, table.entry_labels[entries]] = matrix[entries, 0]
-    return made if np.ndim(rows) else made[0]
+        dense[of, table.entry_labels[entries]] = matrix[entries, 0]
+    return dense if np.ndim(rows) else dense[0]
 
 
 def densified(table: WeightTable) -> WeightTable:
@@ -192,12 +192,14 @@ def from_triples(
     number of labels.
     """
     lengths = np.bincount(rows, minlength=n)
-    made = NewRows(lengths, width, {name: values.dtype for name, values in matrices.items()})
+    builder = NewRows(lengths, width, {name: values.dtype for name, values in matrices.items()})
     ends = np.concatenate([[0], np.cumsum(lengths)])
-    for some in batches_of(n):
-        own = slice(ends[some.start], ends[some.stop])
-        made.fill(some, labels[own], {name: values[own] for name, values in matrices.items()})
-    return made.arrays
+    for batch in batches_of(n):
+        inside = slice(ends[batch.start], ends[batch.stop])
+        builder.fill(
+            batch, labels[inside], {name: values[inside] for name, values in matrices.items()}
+        )
+    return builder.arrays
 
 
 def triples(table: WeightTable, numbers: Array) -> tuple[Array, dict[str, Array]]:
@@ -216,28 +218,28 @@ def triples(table: WeightTable, numbers: Array) -> tuple[Array, dict[str, Array]
 
 def spread(array: Array, places: Array, length: int) -> Array:
     """Return an array of a length that has the given rows at some places, and zeros elsewhere."""
-    made = np.zeros((length, *array.shape[1:]), array.dtype)
+    filled = np.zeros((length, *array.shape[1:]), array.dtype)
     if len(array):
-        made[places] = array
-    return made
+        filled[places] = array
+    return filled
 
 
 def sparse_rows(table: WeightTable, rows: Array) -> dict[str, Array]:
     """Return the arrays of some rows as sparse rows, without entries that are all zero."""
     names = [name for name in MATRICES if len(getattr(table, name)) == len(table.v)]
     lengths = np.zeros(len(rows), np.int64)
-    for some in batches_of(len(rows)):
-        before = table.heads[rows[some], at.HEAD_LENGTH]
-        kept = _nonzero_entries(table, rows[some], names)[1]
+    for batch in batches_of(len(rows)):
+        before = table.heads[rows[batch], at.HEAD_LENGTH]
+        kept = _nonzero_entries(table, rows[batch], names)[1]
         of = np.repeat(np.arange(len(before)), before)
-        lengths[some] = np.bincount(of[kept], minlength=len(before))
-    made = NewRows(lengths, n_labels(table), dict.fromkeys(names, table.v.dtype))
-    for some in batches_of(len(rows)):
-        entries, kept = _nonzero_entries(table, rows[some], names)
+        lengths[batch] = np.bincount(of[kept], minlength=len(before))
+    builder = NewRows(lengths, n_labels(table), dict.fromkeys(names, table.v.dtype))
+    for batch in batches_of(len(rows)):
+        entries, kept = _nonzero_entries(table, rows[batch], names)
         chosen = entries[kept]
         values = {name: getattr(table, name)[chosen, 0] for name in names}
-        made.fill(some, table.entry_labels[chosen], values)
-    return made.arrays
+        builder.fill(batch, table.entry_labels[chosen], values)
+    return builder.arrays
 
 
 def _nonzero_entries(table: WeightTable, rows: Array, names: list[str]) -> tuple[Array, Array]:
@@ -270,9 +272,9 @@ def measure(table: WeightTable) -> None:
     rows = int(table.ints[at.ROWS])
     square = 0.0
     for first in range(0, rows, ROWS_AT_A_TIME):
-        some = slice(first, min(first + ROWS_AT_A_TIME, rows))
-        found = dense_rows(table, np.arange(rows)[some]) if is_sparse(table) else table.v[some]
-        weights = found.astype(np.float64)
+        batch = slice(first, min(first + ROWS_AT_A_TIME, rows))
+        dense = dense_rows(table, np.arange(rows)[batch]) if is_sparse(table) else table.v[batch]
+        weights = dense.astype(np.float64)
         square += float(np.einsum("ij,ij->", weights, weights))  # vdot starts threads of BLAS
     table.reals[at.SQUARE] = table.reals[at.SCALE] ** 2 * square
 

@@ -149,7 +149,7 @@ class ChunkingTask(SequenceTask):
             )
         longest = self.state_["longest"]
         if not isinstance(longest, dict) or not all(
-            is_whole(most, 1) and most <= limit for most in longest.values()
+            is_whole(length, 1) and length <= limit for length in longest.values()
         ):
             raise BadModel(
                 f"found the longest chunks {quoted(longest)}, expected numbers up to {limit}"
@@ -169,12 +169,12 @@ class ChunkingTask(SequenceTask):
                 )
         n_labels = len(encoder.labels)
         numbers = np.array([*map(encoder.labels.index, spans.names), -1], np.int64)
-        most = np.array([*encoder.limits, encoder.limit])[numbers[spans.types]]
-        if (spans.lengths > most).any():
-            long = int(np.argmax(spans.lengths - most))
+        longest = np.array([*encoder.limits, encoder.limit])[numbers[spans.types]]
+        if (spans.lengths > longest).any():
+            long = int(np.argmax(spans.lengths - longest))
             raise BadData(
                 f"found a chunk of {spans.lengths[long]} words, expected at most "
-                f"max_chunk_length={most[long]}",
+                f"max_chunk_length={longest[long]}",
                 **position(data.lengths, spans.starts[long]),
             )
         gold = np.full(int(data.lengths.sum()), -1, np.int64)

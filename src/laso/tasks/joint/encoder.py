@@ -40,8 +40,8 @@ def layer_labels(labels: Sequence[str]) -> dict[str, list[str]]:
     """Return the labels of each layer from the names of ``row_labels``."""
     of_layer: dict[str, list[str]] = {}
     for label in labels:
-        layer, _, own = label.partition(BETWEEN)
-        of_layer.setdefault(layer, []).append(own)
+        layer, _, name = label.partition(BETWEEN)
+        of_layer.setdefault(layer, []).append(name)
     return of_layer
 
 
@@ -122,11 +122,11 @@ class JointEncoder(ColumnEncoder):
             yield template
             return
         for layer in self.order:
-            own = [
+            others = [
                 replace(atom, column=layer) if atom.column == LABEL else atom
                 for atom in template.atoms
             ]
-            yield Template((Atom(layer, (), 0), *own), template.name)
+            yield Template((Atom(layer, (), 0), *others), template.name)
 
     def templates_by_key(self) -> dict[int, Template]:
         """Return the templates by their root keys: words, previous labels, then a current label.
@@ -145,8 +145,8 @@ class JointEncoder(ColumnEncoder):
             others = [Atom(self.order[layer], (), 0) for layer in present[1:]]
             if len(others) < 2:
                 atoms = (*words, *before, *others)
-                own = str(template) if template.atoms and not atoms else ""
-                name = template.name or own
+                text = str(template) if template.atoms and not atoms else ""
+                name = template.name or text
                 by_key.setdefault(key, Template(atoms, name))
         return by_key
 
@@ -209,12 +209,12 @@ class JointEncoder(ColumnEncoder):
     def _reachable_labels(self, gold: Array, starts: Array) -> Array:
         """Return flags for the labels of each word from which the known labels are reachable."""
         layers = []
-        for (layer, labels), own in zip(self.of_layer.items(), gold, strict=True):
-            flags = (own < 0)[:, None] | (np.arange(len(labels)) == own[:, None])
-            sentences = np.searchsorted(starts, np.flatnonzero(own < 0), side="right") - 1
+        for (layer, labels), of_gold in zip(self.of_layer.items(), gold, strict=True):
+            flags = (of_gold < 0)[:, None] | (np.arange(len(labels)) == of_gold[:, None])
+            sentences = np.searchsorted(starts, np.flatnonzero(of_gold < 0), side="right") - 1
             for i in np.unique(sentences).tolist() if layer in self.within else ():
                 inside = slice(starts[i], starts[i + 1])
-                good = self.within[layer].good_sets(own[inside])
+                good = self.within[layer].good_sets(of_gold[inside])
                 if good is None:
                     raise BadData(
                         f"no labels of {layer} between those known keep the constraints",
@@ -228,8 +228,8 @@ class JointEncoder(ColumnEncoder):
         """Raise BadData if the gold labels violate the constraints."""
         starts = sentence_starts(lengths)
         for layer, rules in self.within.items():
-            own = gold[self.order.index(layer)]
-            check_labels(rules, self.of_layer[layer], own, starts)
+            of_gold = gold[self.order.index(layer)]
+            check_labels(rules, self.of_layer[layer], of_gold, starts)
         if self.layers.pairs and len(gold[0]) and gold.min() < 0:
             i = int(np.argmin(gold.min(axis=0)))
             raise BadData(

@@ -53,8 +53,8 @@ class Layers:
     def pack(self, labels: Sequence[Array] | Array) -> Array:
         """Return the labels of each word in all layers as one number, as in outputs."""
         number = np.zeros(len(labels[0]), np.int64)
-        for size, own in zip(self.sizes[1:], labels[1:], strict=True):
-            number = number * size + own
+        for size, label in zip(self.sizes[1:], labels[1:], strict=True):
+            number = number * size + label
         return number * self.sizes[0] + labels[0]
 
     def unpack(self, steps: Array, first_group: int) -> list[Array]:

@@ -109,11 +109,11 @@ def gold_label(spec, layer, code):
     """Return the only gold label of a layer, as its index in a row; -1 if there are more."""
     at = HEAD + LAYER * layer
     only = -1
-    for own in range(spec[at + SIZE]):
-        if is_gold(spec, layer, code, own):
+    for digit_label in range(spec[at + SIZE]):
+        if is_gold(spec, layer, code, digit_label):
             if only >= 0:
                 return -1
-            only = spec[at + PLACE] + own
+            only = spec[at + PLACE] + digit_label
     return only
 
 
@@ -239,10 +239,10 @@ class Joint(CompiledProblem):
             at = HEAD + LAYER * layer
             table, n = spec[at + FOLLOW], spec[at + SIZE]
             if table > 0:
-                own = label if layer == 0 else digit(spec, prefix, layer)
-                if not may_follow(spec, layer, state, own):
+                layer_label = label if layer == 0 else digit(spec, prefix, layer)
+                if not may_follow(spec, layer, state, layer_label):
                     return False
-                if spec[table + (n + 1 + min(left, spec[at + HORIZON])) * n + own] == 0:
+                if spec[table + (n + 1 + min(left, spec[at + HORIZON])) * n + layer_label] == 0:
                     return False
         possible = True
         for i in range(spec[N_PAIRS]):
@@ -273,8 +273,8 @@ class Joint(CompiledProblem):
             return code == prefix * spec[HEAD + SIZE] + label
         good = True
         for layer in range(spec[N_LAYERS]):
-            own = label if layer == 0 else digit(spec, prefix, layer)
-            good &= is_gold(spec, layer, code, own)
+            layer_label = label if layer == 0 else digit(spec, prefix, layer)
+            good &= is_gold(spec, layer, code, layer_label)
         return good
 
     @staticmethod
@@ -284,13 +284,13 @@ class Joint(CompiledProblem):
             return 0.0
         if spec[COSTS] == 0:
             return 1.0
-        most = 0.0  # of the layers whose label is wrong
+        highest = 0.0  # of the layers whose label is wrong
         for layer in range(spec[N_LAYERS]):
-            own = label if layer == 0 else digit(spec, group - spec[N_FACTOR_GROUPS], layer)
-            if not is_gold(spec, layer, y[state[0]], own):
+            layer_label = label if layer == 0 else digit(spec, group - spec[N_FACTOR_GROUPS], layer)
+            if not is_gold(spec, layer, y[state[0]], layer_label):
                 gold = gold_label(spec, layer, y[state[0]])
-                most = max(most, cost_of(spec, spec[COSTS], gold))
-        return most
+                highest = max(highest, cost_of(spec, spec[COSTS], gold))
+        return highest
 
     @staticmethod
     def key(x, state, group, label):

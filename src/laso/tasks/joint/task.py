@@ -75,7 +75,7 @@ class JointTask(SequenceTask):
         layers = [] if isinstance(self.layers, str) else list(self.layers)
         named = all(isinstance(each, str) and _NAME.fullmatch(each) for each in layers)
         distinct = len(set(layers)) == len(layers) and not set(layers) & {LABEL, BIAS, LENGTH}
-        some = 1 < len(layers) <= MOST_LAYERS
+        several = 1 < len(layers) <= MOST_LAYERS
         rules = {} if self.constraints is None else self.constraints
         known = isinstance(rules, Mapping) and all(
             layer in layers and (rule in ("BIO", "IOBES") or isinstance(rule, Mapping))
@@ -90,7 +90,7 @@ class JointTask(SequenceTask):
         check_parameters(
             self,
             [
-                ("layers", named and distinct and some, LAYERS),
+                ("layers", named and distinct and several, LAYERS),
                 ("constraints", known, "None, or for a layer 'BIO', 'IOBES' or a table"),
                 ("pairs", two, "None, 'observed', or for a layer and another a table"),
                 ("resources", not isinstance(self.resources, str), "a list of names or paths"),
@@ -281,10 +281,10 @@ class JointTask(SequenceTask):
     def score(self, gold: Sequence[Sequence[Any]], predicted: Sequence[Any]) -> float:
         """Return the fraction of tokens whose known labels are all correct."""
         right = [
-            all(own in (None, guess) for own, guess in zip(a, b, strict=True))
+            all(expected in (None, guess) for expected, guess in zip(a, b, strict=True))
             for labels, guesses in zip(gold, predicted, strict=True)
             for a, b in zip(labels, guesses, strict=True)
-            if any(own is not None for own in a)
+            if any(expected is not None for expected in a)
         ]
         return sum(right) / max(1, len(right))
 

@@ -101,18 +101,18 @@ def head_of(x, state, kind):
 
 def has_dependent(x, y, state):
     """Return whether a word of the stack without a head has the next word as its gold head."""
-    n, found = x.items.shape[0], False
+    n, has = x.items.shape[0], False
     for at in range(STACK, top(state) + 1, WIDTH):
-        found |= y[HEADS * n + state[at]] == state[FRONT] and state[at + LABEL] == NOTHING
-    return found
+        has |= y[HEADS * n + state[at]] == state[FRONT] and state[at + LABEL] == NOTHING
+    return has
 
 
 def has_head(x, y, state):
     """Return whether the gold head of the next word is in the stack."""
-    n, found = x.items.shape[0], False
+    n, has = x.items.shape[0], False
     for at in range(STACK, top(state) + 1, WIDTH):
-        found |= y[HEADS * n + state[FRONT]] == state[at]
-    return found
+        has |= y[HEADS * n + state[FRONT]] == state[at]
+    return has
 
 
 def keeps_all(x, y, state, kind):

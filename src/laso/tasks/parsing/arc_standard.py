@@ -81,10 +81,10 @@ def may_leave(x, y, state, kind):
     n, word = x.items.shape[0], state[dependent_of(state, kind)]
     if not is_complete(n, y, word, state[FRONT]):
         return False
-    found = False
+    is_head = False
     for at in range(STACK, top(state) + 1, WIDTH):
-        found |= y[HEADS * n + state[at]] == word
-    return not found
+        is_head |= y[HEADS * n + state[at]] == word
+    return not is_head
 
 
 def can_be_reduced(x, y, state):

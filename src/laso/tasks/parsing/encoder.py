@@ -98,16 +98,20 @@ class ParsingEncoder(ColumnEncoder):
         head[c.SINGLE_ROOT], head[c.STATIC] = int(self.single_root), int(self.static)
         head[c.OPERATORS], head[c.PARTS] = c.HEAD, c.HEAD + len(operators)
         head[c.N_PARTS] = len(parts)
-        found, most, end = [*head, *operators], 0, c.HEAD + len(operators) + c.PART * len(parts)
+        spec, max_features, end = (
+            [*head, *operators],
+            0,
+            c.HEAD + len(operators) + c.PART * len(parts),
+        )
         programs: list[int] = []
         for templates in parts:
             atoms, code = self._programs(templates)
             n = len(atoms) // c.ATOM
-            found += [end + len(programs), n, end + len(programs) + len(atoms), len(templates)]
+            spec += [end + len(programs), n, end + len(programs) + len(atoms), len(templates)]
             programs += [*atoms, *code]
-            most = max(most, len(templates) + n)
-        found[c.MOST] = most
-        return np.array([*found, *programs], np.int64)
+            max_features = max(max_features, len(templates) + n)
+        spec[c.MOST] = max_features
+        return np.array([*spec, *programs], np.int64)
 
     def _programs(self, templates: Sequence[Template]) -> tuple[list[int], list[int]]:
         """Return the programs of the atoms of some templates, and those of the templates."""

@@ -34,6 +34,6 @@ def _value(encoder: ParsingEncoder, atom: Atom, number: int) -> str:
     if atom.column == LABEL:
         return names[number]
     if atom.column in (LEFT_SET, RIGHT_SET):
-        found = [name for i, name in enumerate(names) if number >> i % c.SET_BITS & 1]
-        return "{" + ",".join(found) + "}"
+        members = [name for i, name in enumerate(names) if number >> i % c.SET_BITS & 1]
+        return "{" + ",".join(members) + "}"
     return str(number)

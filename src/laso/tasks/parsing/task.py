@@ -224,8 +224,8 @@ class ParsingTask(SequenceTask):
         if len(data.columns) != len(encoder.names) + self.n_layers:
             return data
         heads = data.columns[-2]
-        found = {*map(_is_head, heads.values if isinstance(heads, Factor) else heads)}
-        return replace(data, columns=data.columns[:-2]) if found <= {True} else data
+        kinds = {*map(_is_head, heads.values if isinstance(heads, Factor) else heads)}
+        return replace(data, columns=data.columns[:-2]) if kinds <= {True} else data
 
     def _trees(self, arcs: Sequence[Any], lengths: Array) -> Trees:
         bounds = enumerate(pairwise([0, *np.cumsum(lengths).tolist()]), start=1)
@@ -411,8 +411,8 @@ class ParsingTask(SequenceTask):
             return [kind], position, position + 1
         word, head = arc
         head = 0 if kind == "root" else head + 1
-        own = unmarked(label)
-        return [own, head, (head, own)], word, word + 1
+        relation = unmarked(label)
+        return [relation, head, (head, relation)], word, word + 1
 
     def step_text(
         self, state: Sequence[int], operator: Operator, words: Sequence[str]

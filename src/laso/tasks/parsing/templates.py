@@ -63,10 +63,10 @@ def parse_templates(templates: str | Iterable[str | Template]) -> tuple[Template
 def _template(text: str) -> Template:
     if not isinstance(text, str):
         raise BadTemplate(f"found the template {quoted(text)}, expected a string")
-    made = _PlaceParser(text).parse()[0]
-    if made.name:
-        raise BadTemplate(f"template {shown(made)}: found a name, expected none for a parser")
-    return made
+    template = _PlaceParser(text).parse()[0]
+    if template.name:
+        raise BadTemplate(f"template {shown(template)}: found a name, expected none for a parser")
+    return template
 
 
 class _PlaceParser(TemplateParser):
@@ -78,13 +78,13 @@ class _PlaceParser(TemplateParser):
         begin = self.at
         place = self.match(r"[^\]]*").strip()
         self.accept("]") or self.fail("']'")
-        made = Atom(column, bases, 0, place)
+        atom = Atom(column, bases, 0, place)
         try:
-            atom_program(made, 0)
+            atom_program(atom, 0)
         except ValueError as error:
             self.at = begin
             self.fail(str(error))
-        return [made]
+        return [atom]
 
 
 def is_input(atom: Atom) -> bool:
@@ -115,13 +115,13 @@ def atom_program(atom: Atom, view: int) -> tuple[int, int, int, int]:
 
 def _element(place: str) -> tuple[int, int]:
     """Return the number of a place's word, counted over the stack and the buffer, and its field."""
-    found = _PLACE.fullmatch(place)
-    number = int(found["number"]) if found else 0
-    if found is None or found["child"] not in CHILDREN:
+    match = _PLACE.fullmatch(place)
+    number = int(match["number"]) if match else 0
+    if match is None or match["child"] not in CHILDREN:
         raise ValueError("a place such as s0, b1, s0.l1, s0.r2 or s0.l1.l1")
-    if found["of"] == "s" and number >= c.N_STACK:
+    if match["of"] == "s" and number >= c.N_STACK:
         raise ValueError(f"s0 to s{c.N_STACK - 1}")
-    return number + (c.N_STACK if found["of"] == "b" else 0), CHILDREN[found["child"]]
+    return number + (c.N_STACK if match["of"] == "b" else 0), CHILDREN[match["child"]]
 
 
 # --------------------------------------------------------------------------- parts
@@ -136,14 +136,14 @@ def divided(templates: Sequence[Template]) -> list[list[Template]]:
     many configurations: a word of the stack or the next word with its children; the words of the
     buffer; or two words without children.
     """
-    found: dict[frozenset[str], list[Template]] = {}
+    by_words: dict[frozenset[str], list[Template]] = {}
     for template in templates:
-        found.setdefault(_words_of(template), []).append(template)
-    rest = found.pop(frozenset(), [])
-    for words, some in list(found.items()):
-        if len(some) < FEWEST:
-            rest += found.pop(words)
-    return [*found.values(), rest]
+        by_words.setdefault(_words_of(template), []).append(template)
+    rest = by_words.pop(frozenset(), [])
+    for words, alike in list(by_words.items()):
+        if len(alike) < FEWEST:
+            rest += by_words.pop(words)
+    return [*by_words.values(), rest]
 
 
 def _words_of(template: Template) -> frozenset[str]:
@@ -167,11 +167,11 @@ def default_templates(names: Sequence[str], main: int = 1) -> list[str]:
     """
     words = names[0]
     tags = names[main] if len(names) > 1 else f"{words}.lower.suffix3"
-    found = [BIAS, *_with_tags(words, tags)]
+    templates = [BIAS, *_with_tags(words, tags)]
     for column in names[1:]:
         if column != tags:
-            found += _further(words, column)
-    return list(dict.fromkeys(found))
+            templates += _further(words, column)
+    return list(dict.fromkeys(templates))
 
 
 def cluster_templates(words: str = "w") -> list[str]:
@@ -179,8 +179,8 @@ def cluster_templates(words: str = "w") -> list[str]:
 
     Prefixes of 6 bits are coarse as tags are, those of 20 bits are the clusters.
     """
-    found = (_further(words, f"{words}.cluster{bits}") for bits in (6, 20))
-    return [template for some in found for template in some]
+    by_length = (_further(words, f"{words}.cluster{bits}") for bits in (6, 20))
+    return [template for templates in by_length for template in templates]
 
 
 def suffix_templates(words: str = "w") -> list[str]:
@@ -189,25 +189,25 @@ def suffix_templates(words: str = "w") -> list[str]:
     Words in lower case and their suffixes tell what a wrong tag does not.
     """
     w, last = f"{words}.lower", f"{words}.lower.suffix3"
-    found = [f"{w}.suffix{n}[{e}]" for n in (2, 3) for e in ("s0", "b0", "s1", "b1")]
-    found += [f"{w}[{e}]" for e in ("s0", "b0")]
-    return [*found, f"{last}[s0]|{last}[b0]"]
+    templates = [f"{w}.suffix{n}[{e}]" for n in (2, 3) for e in ("s0", "b0", "s1", "b1")]
+    templates += [f"{w}[{e}]" for e in ("s0", "b0")]
+    return [*templates, f"{last}[s0]|{last}[b0]"]
 
 
 def _further(w: str, p: str) -> list[str]:
-    found = [f"{p}[{e}]" for e in ("s0", "s1", "b0", "b1")]
+    templates = [f"{p}[{e}]" for e in ("s0", "s1", "b0", "b1")]
     for a, b in (("s0", "b0"), ("s1", "s0")):
-        found += [f"{p}[{a}]|{p}[{b}]", f"{w}[{a}]|{p}[{b}]", f"{p}[{a}]|{w}[{b}]"]
-    return [*found, f"{p}[s0]|{p}[b0]|{p}[b1]", f"{p}[s1]|{p}[s0]|{p}[b0]"]
+        templates += [f"{p}[{a}]|{p}[{b}]", f"{w}[{a}]|{p}[{b}]", f"{p}[{a}]|{w}[{b}]"]
+    return [*templates, f"{p}[s0]|{p}[b0]|{p}[b1]", f"{p}[s1]|{p}[s0]|{p}[b0]"]
 
 
 def _with_tags(w: str, p: str) -> list[str]:
     places = ("s0", "s1", "b0", "b1")
-    found = [f"{w}[{e}]" for e in (*places, "s2", "b2")]
-    found += [f"{p}[{e}]" for e in (*places, "s2", "b2")]
-    found += [f"{w}[{e}]|{p}[{e}]" for e in (*places, "b2")]
+    templates = [f"{w}[{e}]" for e in (*places, "s2", "b2")]
+    templates += [f"{p}[{e}]" for e in (*places, "s2", "b2")]
+    templates += [f"{w}[{e}]|{p}[{e}]" for e in (*places, "b2")]
     for a, b in (("s0", "b0"), ("s1", "s0")):
-        found += [
+        templates += [
             f"{w}[{a}]|{p}[{a}]|{w}[{b}]|{p}[{b}]",
             f"{w}[{a}]|{p}[{a}]|{w}[{b}]",
             f"{w}[{a}]|{w}[{b}]|{p}[{b}]",
@@ -216,22 +216,22 @@ def _with_tags(w: str, p: str) -> list[str]:
             f"{w}[{a}]|{w}[{b}]",
             f"{p}[{a}]|{p}[{b}]",
         ]
-        found += [f"distance[{a},{b}]|{each}" for each in _both(w, p, a, b)]
-    found += [f"{p}[s1]|{p}[b0]", f"{w}[s1]|{w}[b0]", f"{p}[b0]|{p}[b1]"]
+        templates += [f"distance[{a},{b}]|{each}" for each in _both(w, p, a, b)]
+    templates += [f"{p}[s1]|{p}[b0]", f"{w}[s1]|{w}[b0]", f"{p}[b0]|{p}[b1]"]
     triples = [
         *("s0 b0 b1", "b0 b1 b2", "s1 s0 b0", "s2 s1 s0", "s0 s0.l1 b0", "s0 s0.r1 b0"),
         *("s0 b0 b0.l1", "s1 s1.r1 s0", "s1 s1.l1 s0", "s0 s0.l1 s1", "s0 s0.r1 s1"),
         *("s0 s0.l1 s0.l2", "s0 s0.r1 s0.r2", "b0 b0.l1 b0.l2", "s1 s1.r1 s1.r2"),
         *("s1 s1.l1 s1.l2", "s1 s1.r1 b0", "s1 s0 b0 b1"),
     ]
-    found += ["|".join(f"{p}[{e}]" for e in triple.split()) for triple in triples]
+    templates += ["|".join(f"{p}[{e}]" for e in triple.split()) for triple in triples]
     for e in ("s0", "s1", "b0"):
         sides = ("l", "r") if e != "b0" else ("l",)
         for side in sides:
             for child in (f"{e}.{side}1", f"{e}.{side}2"):
-                found += [f"{w}[{child}]", f"{p}[{child}]", f"label[{child}]"]
-                found += [f"{p}[{e}]|label[{child}]"]
-    return found
+                templates += [f"{w}[{child}]", f"{p}[{child}]", f"label[{child}]"]
+                templates += [f"{p}[{e}]|label[{child}]"]
+    return templates
 
 
 def _both(w: str, p: str, a: str, b: str) -> list[str]:

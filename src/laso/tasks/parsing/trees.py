@@ -145,14 +145,14 @@ def projective(tree: Tree, *, marked: bool = True) -> Tree:
         lifted.setdefault(word, above)
         heads[word - 1] = heads[above - 1]
         crosses = crossing(heads)
-    made: Tree = []
+    arcs: Tree = []
     for i, (head, (_, label)) in enumerate(zip(heads, tree, strict=True), start=1):
         if marked and i in lifted and label is not None:
             above_label = tree[lifted[i] - 1][1]
             label = label if above_label is None else f"{label}{LIFTED}{above_label}"
-        made.append((head, label))
+        arcs.append((head, label))
     left = {*crosses}
-    return [(None, None) if i in left else arc for i, arc in enumerate(made, start=1)]
+    return [(None, None) if i in left else arc for i, arc in enumerate(arcs, start=1)]
 
 
 def depth(heads: Sequence[int | None]) -> int:
@@ -182,17 +182,17 @@ def restored(tree: Tree) -> Tree:
     """Undo ``projective``: a lifted arc goes to the nearest word below that has the label told."""
     if not any(label is not None and LIFTED in label for _, label in tree):
         return tree
-    made = list(tree)
+    arcs = list(tree)
     children: dict[int, list[int]] = {}
     for i, (head, _) in enumerate(tree, start=1):
         children.setdefault(head or 0, []).append(i)
     for i, (head, label) in enumerate(tree, start=1):
         if label is None or LIFTED not in label or head is None:
             continue
-        own, _, wanted = label.rpartition(LIFTED)
-        found = _below(children, made, head, i, wanted) if head else None
-        made[i - 1] = (head if found is None else found, own)
-    return [(head, None if label is None else unmarked(label)) for head, label in made]
+        relation, _, wanted = label.rpartition(LIFTED)
+        lower = _below(children, arcs, head, i, wanted) if head else None
+        arcs[i - 1] = (head if lower is None else lower, relation)
+    return [(head, None if label is None else unmarked(label)) for head, label in arcs]
 
 
 def _below(

@@ -104,11 +104,11 @@ class TaggingEncoder(ColumnEncoder):
                 **first_token(data.lengths),
             )
         if data.width != self.width and len(data.counts):
-            found = f"a matrix of {data.width} columns" if data.width >= 0 else "feature names"
+            given = f"a matrix of {data.width} columns" if data.width >= 0 else "feature names"
             expected = (
                 self.trained_on() if self.width >= 0 else f"feature names: {self.trained_on()}"
             )
-            raise BadData(f"found {found}, expected {expected}", **first_token(data.lengths))
+            raise BadData(f"found {given}, expected {expected}", **first_token(data.lengths))
         if len(data.keys) > MOST_FEATURES:
             raise BadData(f"found {len(data.keys)} features, expected at most {MOST_FEATURES}")
         items = np.empty((len(data.counts), 2), np.int32)
