@@ -1,7 +1,6 @@
 """Values: equality, hashes, texts that come back, copies, and texts that are refused."""
 
 import copy
-import doctest
 import importlib
 import math
 import pickle
@@ -346,21 +345,3 @@ def test_fit_visits_examples_in_this_order(seed):
 
 def test_the_order_is_the_one_that_saved_trainings_go_on_with():
     assert visiting_order(8, 0, 1) == [6, 1, 0, 2, 3, 4, 5, 7]
-
-
-# What the docstrings show
-
-MODULES = ("theorem_bounds", "learn", "problem", "queues", "search", "trace", "training", "updates")
-
-
-@pytest.mark.parametrize("name", [*MODULES, "values", "vectors"])
-def test_examples_in_docstrings(name):
-    module = importlib.import_module(f"laso.{name}")
-    failed, _ = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE)
-    assert not failed
-
-
-@pytest.mark.parametrize("name", ["queues", "updates", "training", "values", "vectors", "learn"])
-def test_there_are_examples_in_docstrings(name):
-    tests = doctest.DocTestFinder().find(importlib.import_module(f"laso.{name}"))
-    assert any(test.examples for test in tests)

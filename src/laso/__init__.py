@@ -66,14 +66,12 @@ from laso.updates import (
     adagrad,
     alma,
     lbfgs,
-    loss_proportional,
     passive_aggressive,
     perceptron,
     sgd,
-    uniform,
-    worst,
 )
 from laso.vectors import Linear, linear_kernel, polynomial_kernel, rbf_kernel
+from laso.weightings import loss_proportional, uniform, worst
 
 if TYPE_CHECKING:
     from laso.engine.costs import cost_of

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from laso.problem import Node
-from laso.updates import TINY, Weighting, severity, worst
+from laso.updates import TINY
 from laso.values import Value
 from laso.vectors import Linear, Term, WeightVector
+from laso.weightings import Weighting, severity, worst
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)

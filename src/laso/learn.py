@@ -231,6 +231,12 @@ def early(problem: Problem, x: Any, y: Any, w: W, queue: MakeQueue, update: Upda
     """Early update (Collins & Roark 2004): after the first error, update and skip the example.
 
     Parameters and result are those of ``restart``.
+
+    Examples
+    --------
+    >>> from laso import Tagger, early
+    >>> Tagger(strategy=early).strategy
+    early
     """
     return learn(problem, x, y, w, queue, update, after_error=skip_example)
 
@@ -243,6 +249,12 @@ def delayed(
 
     The search goes on from the good siblings with the same weights, and the differences of all
     errors are summed. Parameters and result are those of ``restart``.
+
+    Examples
+    --------
+    >>> from laso import Tagger, delayed
+    >>> Tagger(strategy=delayed).strategy
+    delayed
     """
     return _delayed(problem, x, y, w, queue, update, continue_from_siblings)
 
@@ -326,6 +338,12 @@ def standard(problem: Problem, x: Any, y: Any, w: W, queue: MakeQueue, update: U
 
     If several paths lead to ``y``, the gold path is the one that the same search finds among good
     nodes. Parameters and result are those of ``restart``.
+
+    Examples
+    --------
+    >>> from laso import Tagger, standard
+    >>> Tagger(strategy=standard).strategy
+    standard
     """
     predicted = search(problem, x, w, queue, y=y)
     if predicted is not None and predicted.good:
@@ -341,6 +359,12 @@ def max_violation(problem: Problem, x: Any, y: Any, w: W, queue: MakeQueue, upda
     At each step, as the queue measures steps, the best dequeued node meets the best node that the
     same search dequeues among good nodes only. The pair with the largest difference of scores
     makes the update. Parameters and result are those of ``restart``.
+
+    Examples
+    --------
+    >>> from laso import Tagger, max_violation
+    >>> Tagger(strategy=max_violation).strategy
+    max_violation
     """
     best, predicted = _search_steps(problem, x, y, w, queue)
     if predicted is not None and predicted.good:

@@ -55,20 +55,43 @@ Signature = Callable[[Any], Hashable]
 
 @named
 def depth(node: Node) -> int:
-    """The number of steps to the node."""
+    """The number of steps to the node.
+
+    Examples
+    --------
+    >>> from laso import Node, beam, depth
+    >>> depth(Node("state", depth=3))
+    3
+    >>> beam(5, key=depth)
+    beam(5, key=depth)
+    """
     return node.depth
 
 
 @named
 def own_key(node: Node) -> int:
-    """The key that a compiled problem defines itself, as in ``beam(5, key=own_key)``."""
+    """The key that a compiled problem defines itself, as in ``beam(5, key=own_key)``.
+
+    Examples
+    --------
+    >>> from laso import beam, own_key
+    >>> beam(5, key=own_key)
+    beam(5, key=own_key)
+    """
     key = int(_own(node.state, "key"))
     return key if key >= 0 else node.depth  # a negative key means that the problem has none
 
 
 @named
 def own_signature(state: Any) -> int:
-    """The signature that a compiled problem defines itself; ``exact()`` uses it."""
+    """The signature that a compiled problem defines itself; ``exact()`` uses it.
+
+    Examples
+    --------
+    >>> from laso import exact, own_signature
+    >>> exact(own_signature)
+    exact(own_signature)
+    """
     return int(_own(state, "signature"))
 
 

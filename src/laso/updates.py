@@ -1,75 +1,25 @@
 """Parameter updates (section 3.4 of the paper): perceptron, approximate large margin and relatives.
 
 An update rule is a value (see ``laso.values``). ``rule.start()`` returns the first weight vector,
-and ``rule(w, x, sibs, nodes)`` is *update* of Figure 2. A weighting says which nodes enter Delta
-and with what weight; ``rule.step(w, terms)`` takes the step that they ask for. The likelihood
-updates are for the compiled engine, which computes their steps itself.
+and ``rule(w, x, sibs, nodes)`` is *update* of Figure 2. A weighting (see ``laso.weightings``) says
+which nodes enter Delta and with what weight; ``rule.step(w, terms)`` takes the step that they
+ask for. The likelihood updates are for the compiled engine, which computes their steps itself.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from laso.problem import Node
-from laso.values import Value, named
+from laso.values import Value
 from laso.vectors import Kernel, Kernelised, Linear, PNorm, Term, WeightVector
+from laso.weightings import Weighting, severity, uniform, worst
 
 MOST_STEPS = 1000  # that L-BFGS keeps in memory
 TINY = 1e-12  # a hinge below it is rounding, not an error
-
-Weighting = Callable[[Sequence[Node], Sequence[Node]], list[Term]]
-
-
-@named
-def uniform(sibs: Sequence[Node], nodes: Sequence[Node]) -> list[Term]:
-    """Weighting of Eq. 2: all good siblings equally, all nodes of the queue equally.
-
-    Parameters
-    ----------
-    sibs : sequence of Node
-        The good siblings.
-    nodes : sequence of Node
-        The nodes of the queue.
-
-    Returns
-    -------
-    list of (Node, float)
-        The nodes that enter Delta, and the weight of each.
-    """
-    return _equally(sibs, 1.0) + _equally(nodes, -1.0)
-
-
-@named
-def loss_proportional(sibs: Sequence[Node], nodes: Sequence[Node]) -> list[Term]:
-    """Weighting of the queue's nodes in proportion to their losses (Crammer & Singer 2003).
-
-    Parameters and result are those of ``uniform``.
-    """
-    total = sum(node.loss for node in nodes)
-    if total <= 0.0:
-        return uniform(sibs, nodes)
-    return _equally(sibs, 1.0) + [(node, -node.loss / total) for node in nodes if node.loss]
-
-
-@named
-def worst(sibs: Sequence[Node], nodes: Sequence[Node]) -> list[Term]:
-    """Weighting of the best bad node alone against the best good sibling (Crammer & Singer's max).
-
-    One good sibling is enough, since LaSO needs only one good node in the queue. Parameters and
-    result are those of ``uniform``.
-    """
-    bad = [node for node in nodes if not node.good] or list(nodes)
-    return [(max(sibs, key=_score), 1.0), (max(bad, key=_score), -1.0)]
-
-
-def severity(terms: Sequence[Term]) -> float:
-    """The weighted mean loss of the bad nodes of an update; 1 without bad nodes."""
-    bad = [(node.loss, weight) for node, weight in terms if weight < 0.0 and not node.good]
-    mass = sum(weight for _, weight in bad)
-    return sum(loss * weight for loss, weight in bad) / mass if mass else 1.0
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -489,11 +439,3 @@ def _vector(kernel: Kernel | None, *, p: float = 2.0, margin: float) -> WeightVe
         w = Linear() if p == 2.0 else PNorm(p)
     w.margin = margin
     return w
-
-
-def _equally(nodes: Sequence[Node], total: float) -> list[Term]:
-    return [(node, total / len(nodes)) for node in nodes]
-
-
-def _score(node: Node) -> float:
-    return node.score

@@ -55,6 +55,14 @@ class Tagger:
     ----------
     model : laso.Tagger, default=None
         The model, if it is not opened from a file.
+
+    Examples
+    --------
+    >>> import laso
+    >>> from laso.crfsuite import Tagger
+    >>> tagger = Tagger(laso.Tagger().fit([[["w=a"], ["w=dog"]]], [["DET", "NOUN"]]))
+    >>> tagger.tag([["w=a"], ["w=dog"]])
+    ['DET', 'NOUN']
     """
 
     def __init__(self, model: Estimator | None = None) -> None:

@@ -36,7 +36,15 @@ __all__ = [
 
 
 def load_bundled() -> tuple[list[Sentence], list[Sentence]]:
-    """Load the bundled corpus, train and test: sentences of tokens (word, POS tag, chunk tag)."""
+    """Load the bundled corpus, train and test: sentences of tokens (word, POS tag, chunk tag).
+
+    Examples
+    --------
+    >>> from laso.data import load_bundled
+    >>> train, test = load_bundled()
+    >>> train[0][:3]
+    [('The', 'DT', 'B-NP'), ('kettle', 'NN', 'I-NP'), ('had', 'VBD', 'B-VP')]
+    """
     train, test = (_bundled(name) for name in ("train.txt", "test.txt"))
     return train, test
 

@@ -55,6 +55,12 @@ def read_columns(
     comment : str, optional
         Lines that begin with this text are skipped. By default there are no comments, because a
         word may begin with any character.
+
+    Examples
+    --------
+    >>> import io
+    >>> read_columns(io.StringIO("The DT\\ncat NN\\n\\nIt PRP\\n"))
+    [[('The', 'DT'), ('cat', 'NN')], [('It', 'PRP')]]
     """
     sentences = [
         block.tokens
@@ -141,6 +147,13 @@ def write_columns(
     """Write sentences so that ``read_columns`` reads them back; what it could not read is refused.
 
     ``separator`` is a space or a tab.
+
+    Examples
+    --------
+    >>> import sys
+    >>> write_columns(sys.stdout, [[("The", "DT"), ("cat", "NN")]])
+    The DT
+    cat NN
     """
     if separator not in (" ", "\t"):
         raise ValueError(f"separator must be a space or a tab, not {separator!r}")

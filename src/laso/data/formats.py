@@ -45,6 +45,14 @@ class Format:
         Lines of a column file that begin with this text are skipped.
     names : tuple of str, optional
         The names of the columns; by default their numbers, counted from 1.
+
+    Examples
+    --------
+    >>> import io
+    >>> from laso.data import Format, read
+    >>> commas = Format(separator=",", comment="#", names=("word", "tag"))
+    >>> [block.tokens for block in read(io.StringIO("# one\\nThe,DT\\ncat,NN\\n"), format=commas)]
+    [[('The', 'DT'), ('cat', 'NN')]]
     """
 
     kind: str = "columns"

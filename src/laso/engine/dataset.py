@@ -22,6 +22,13 @@ def make_dataset(
     """Join inputs (tables of integers, one row per item) and outputs (rows of integers) to arrays.
 
     The problem's methods receive ``spec``, ``pool`` and ``values`` unchanged.
+
+    Examples
+    --------
+    >>> from laso import make_dataset
+    >>> dataset = make_dataset([[3, 5], [7]], [[0, 1], [1]])
+    >>> dataset.items.ravel().tolist(), dataset.starts.tolist()
+    ([3, 5, 7], [0, 2, 3])
     """
     tables = [_table(x, i) for i, x in enumerate(inputs)]
     gold = [np.asarray(y, np.int32).reshape(-1) for y in (outputs if outputs is not None else ())]

@@ -13,7 +13,14 @@ _MASK = (1 << 64) - 1
 
 
 def mix(a: int, b: int) -> int:
-    """Return a key for the pair (a, b); chain it for more: ``mix(mix(a, b), c)``. Order matters."""
+    """Return a key for the pair (a, b); chain it for more: ``mix(mix(a, b), c)``. Order matters.
+
+    Examples
+    --------
+    >>> from laso import mix
+    >>> mix(1, 2) == mix(2, 1)
+    False
+    """
     z = (int(a) & _MASK) ^ ((int(b) & _MASK) * _K1 & _MASK)
     z = (z ^ (z >> 32)) * _K2 & _MASK
     z ^= z >> 29

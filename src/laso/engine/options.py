@@ -25,15 +25,8 @@ from laso.learn import (
 from laso.problem import shortened
 from laso.queues import Beam, BoundedBestFirst, Exact, MakeQueue, depth, own_key
 from laso.training import Rule, Strategy
-from laso.updates import (
-    Alma,
-    Likelihood,
-    PassiveAggressive,
-    Perceptron,
-    loss_proportional,
-    uniform,
-    worst,
-)
+from laso.updates import Alma, Likelihood, PassiveAggressive, Perceptron
+from laso.weightings import loss_proportional, uniform, worst
 
 __all__ = ["is_exact", "options_for", "own_key"]
 

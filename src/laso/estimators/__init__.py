@@ -102,6 +102,16 @@ def load_model(
         Map the file into memory instead of reading it, so that all processes share its memory. It
         must be a file of ``save(path, compress=False)`` that nobody changes while it is in use: a
         new file in its place does no harm, but one that is cut short ends the process.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from laso import Tagger, load_model
+    >>> tagger = Tagger(epochs=1).fit([["a", "dog"]], [["DET", "NOUN"]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = tagger.save(f"{folder}/tagger.laso")
+    ...     load_model(f"{folder}/tagger.laso").predict([["a", "dog"]])
+    [['DET', 'NOUN']]
     """
     if problem is not None:
         return Model.load(path, problem=problem, limit=limit)

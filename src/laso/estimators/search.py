@@ -132,6 +132,14 @@ class SearchEstimator(Predictor):
     traffic_ : list of (int, int)
         With shards: the bytes sent to and received from workers in each epoch, or of ``lbfgs()`` in
         each evaluation of the likelihood; with threads, as if each shard had a worker of its own.
+
+    Examples
+    --------
+    >>> from laso import SearchEstimator
+    >>> from laso.examples.segmentation import Segmentation
+    >>> model = SearchEstimator(Segmentation(), queue=5)
+    >>> model.fit(["thecat", "acat"], [["the", "cat"], ["a", "cat"]]).predict(["catthe"])
+    [['cat', 'the']]
     """
 
     default_dropout: ClassVar[float] = 0.0

@@ -31,6 +31,16 @@ def read_crfpp(path: str | os.PathLike[str]) -> tuple[Template, ...]:
     -------
     tuple of Template
         The templates.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "template")
+    ...     _ = file.write_text("U01:%x[0,0]/%x[0,1]\\nB\\n")
+    ...     print(*read_crfpp(file))
+    0[0]|1[0] label[-1]
     """
     lines = []
     for where, line in _lines(path):
@@ -55,6 +65,16 @@ def read_wapiti(path: str | os.PathLike[str]) -> tuple[Template, ...]:
     -------
     tuple of Template
         The templates.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "patterns")
+    ...     _ = file.write_text("u:word=%x[0,0]\\nb\\n")
+    ...     print(*read_wapiti(file))
+    0[0] label[-1]
     """
     lines = []
     for where, line in _lines(path):

@@ -115,6 +115,12 @@ class Template:
         The atoms.
     name : str, default=""
         Templates of one name share their features.
+
+    Examples
+    --------
+    >>> [template] = parse_templates("w.lower[0]|pos[1]")
+    >>> [(atom.column, atom.bases, atom.offset) for atom in template.atoms]
+    [('w', ('lower',), 0), ('pos', (), 1)]
     """
 
     atoms: tuple[Atom, ...] = ()
@@ -198,6 +204,16 @@ def read_templates(path: str | os.PathLike[str]) -> tuple[Template, ...]:
     -------
     tuple of Template
         The templates, as ``parse_templates`` returns them.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "templates.txt")
+    ...     _ = file.write_text("# words\\nw[-1..1]\\n")
+    ...     print(*read_templates(file))
+    w[-1] w[0] w[1]
     """
     unique: dict[Template, None] = {}
     for number, line in enumerate(template_text(path).splitlines(), start=1):

@@ -38,7 +38,14 @@ class Chunk(NamedTuple):
 
 @dataclass(frozen=True)
 class Counts:
-    """The numbers of correct, predicted and gold chunks."""
+    """The numbers of correct, predicted and gold chunks.
+
+    Examples
+    --------
+    >>> counts = Counts(correct=3, predicted=4, gold=6)
+    >>> counts.precision, counts.recall, counts.f
+    (75.0, 50.0, 60.0)
+    """
 
     correct: int
     predicted: int
@@ -63,7 +70,14 @@ class Counts:
 
 @dataclass(frozen=True)
 class ChunkScores(Counts):
-    """The counts of all types and of each type, and of tags; ``str`` gives conlleval's report."""
+    """The counts of all types and of each type, and of tags; ``str`` gives conlleval's report.
+
+    Examples
+    --------
+    >>> scores = chunk_scores([["B-NP", "I-NP", "O"]], [["B-NP", "O", "O"]])
+    >>> scores.gold, scores.predicted, scores.correct, scores.types["NP"].f
+    (1, 1, 0, 0.0)
+    """
 
     types: Mapping[str, Counts]
     correct_tags: int
@@ -207,6 +221,12 @@ def majority_baseline(
         A function from a sentence, with or without chunk tags, to its predicted chunk tags. An
         unknown POS tag gets the most frequent chunk tag of all; of two equally frequent tags, the
         first in the data wins.
+
+    Examples
+    --------
+    >>> predict = majority_baseline([[("the", "DT", "B-NP"), ("cat", "NN", "I-NP")]])
+    >>> predict([("a", "DT"), ("dog", "NN")])
+    ['B-NP', 'I-NP']
     """
     by_pos: dict[str, Counter[str]] = {}
     overall: Counter[str] = Counter()
@@ -261,7 +281,13 @@ def _parse(tag: str, i: int) -> tuple[str, str | None]:
 
 
 def aligned(gold: Iterable[Tags], predicted: Iterable[Tags]) -> Iterable[tuple[Tags, Tags]]:
-    """Pair gold with predicted sentences; both must have the same lengths."""
+    """Pair gold with predicted sentences; both must have the same lengths.
+
+    Examples
+    --------
+    >>> list(aligned([["A", "B"]], [["A", "C"]]))
+    [(['A', 'B'], ['A', 'C'])]
+    """
     pairs = list(gold), list(predicted)
     n_gold, n_predicted = map(len, pairs)
     if n_gold != n_predicted:
@@ -279,7 +305,13 @@ def aligned(gold: Iterable[Tags], predicted: Iterable[Tags]) -> Iterable[tuple[T
 
 
 def flat_accuracy_score(y_true: Iterable[Any], y_pred: Iterable[Any]) -> float:
-    """Return the fraction of tokens with the right label."""
+    """Return the fraction of tokens with the right label.
+
+    Examples
+    --------
+    >>> flat_accuracy_score([["A", "B"], ["A"]], [["A", "A"], ["A"]])
+    0.6666666666666666
+    """
     return float(_flat("accuracy_score", y_true, y_pred))
 
 
@@ -294,7 +326,13 @@ def flat_recall_score(y_true: Iterable[Any], y_pred: Iterable[Any], **options: A
 
 
 def flat_f1_score(y_true: Iterable[Any], y_pred: Iterable[Any], **options: Any) -> Any:
-    """Return ``f1_score`` of scikit-learn over all tokens, with its options."""
+    """Return ``f1_score`` of scikit-learn over all tokens, with its options.
+
+    Examples
+    --------
+    >>> round(flat_f1_score([["A", "B"], ["A"]], [["A", "A"], ["A"]], average="weighted"), 3)
+    0.533
+    """
     return _flat("f1_score", y_true, y_pred, **options)
 
 
@@ -311,7 +349,14 @@ def flat_classification_report(
     labels: Sequence[Any] | None = None,
     **options: Any,
 ) -> Any:
-    """Return ``classification_report`` of scikit-learn over all tokens, with its options."""
+    """Return ``classification_report`` of scikit-learn over all tokens, with its options.
+
+    Examples
+    --------
+    >>> report = flat_classification_report([["A", "B"]], [["B", "B"]], labels=["B"])
+    >>> report.split()[:2]
+    ['precision', 'recall']
+    """
     return _flat("classification_report", y_true, y_pred, labels=labels, **options)
 
 

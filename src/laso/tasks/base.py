@@ -26,7 +26,8 @@ from laso.engine.problem import CompiledProblem
 from laso.queues import MakeQueue, beam
 from laso.tasks.batches import BatchTask, Operator
 from laso.training import Rule
-from laso.updates import perceptron, worst
+from laso.updates import perceptron
+from laso.weightings import worst
 
 Decision = tuple[str, int, int]
 """A part of an output: its name, its first item, and the item after its last."""
@@ -57,6 +58,15 @@ class Task(BatchTask):
     step_length_ : float
         The mean squared length of the features of gold steps, which an estimator measures in a
         sample of the training data if the update is the task's default.
+
+    Examples
+    --------
+    >>> from laso.examples.segmentation import Segmentation
+    >>> task = Segmentation()  # a subclass of Task of 20 lines
+    >>> task.items("acat"), task.gold("acat", ["a", "cat"])
+    (['a', 'c', 'a', 't'], [1, 3, 0, 0])
+    >>> task.decode("acat", [(1, 0), (3, 0)])
+    ['a', 'cat']
     """
 
     name: ClassVar[str] = ""

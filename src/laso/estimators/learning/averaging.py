@@ -28,7 +28,10 @@ def average_models(models: Sequence[Model]) -> Model:
 
     Examples
     --------
-    >>> average_models([Chunker(seed=seed).fit(train) for seed in range(5)])  # doctest: +SKIP
+    >>> from laso import Tagger, average_models
+    >>> X, y = [["a", "dog"]], [["DET", "NOUN"]]
+    >>> average_models([Tagger(seed=seed).fit(X, y) for seed in range(3)]).predict(X)
+    [['DET', 'NOUN']]
     """
     if not models:
         raise ValueError("found no models, expected at least one")

@@ -50,6 +50,16 @@ class Checkpoint:
     """Where a run is saved as it goes on, after an epoch, at most once in ``seconds``.
 
     A run that was killed goes on from there by ``load`` and ``resume``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from laso import Checkpoint, Tagger
+    >>> X, y = [["a", "dog"]], [["DET", "NOUN"]]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Tagger(epochs=2).fit(X, y, checkpoint=Checkpoint(f"{folder}/run", seconds=0))
+    ...     Tagger.load(f"{folder}/run").resume(X, y, epochs=3).predict(X)
+    [['DET', 'NOUN']]
     """
 
     path: str | os.PathLike[str]

@@ -34,6 +34,14 @@ class Chunker(SearchEstimator):
     **search
         The parameters of ``SearchEstimator``. A beam has one round for each number of words
         covered; ``beam(5, key=depth)`` has one for each number of chunks.
+
+    Examples
+    --------
+    >>> from laso import Chunker
+    >>> X = [[("the", "DT"), ("cat", "NN"), ("sleeps", "VBZ")]]
+    >>> y = [["B-NP", "I-NP", "B-VP"]]
+    >>> Chunker(epochs=3).fit(X, y).predict([[("the", "DT"), ("dog", "NN"), ("barks", "VBZ")]])
+    [['B-NP', 'I-NP', 'B-VP']]
     """
 
     task_: ChunkingTask

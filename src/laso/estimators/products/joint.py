@@ -37,6 +37,14 @@ class JointTagger(SearchEstimator):
         Names of the input columns; None: w, pos, then numbers.
     **search
         The parameters of ``SearchEstimator``. The default queue is a beam of 10.
+
+    Examples
+    --------
+    >>> from laso import JointTagger
+    >>> X = [["the", "cat", "sleeps"]]
+    >>> y = [[("DT", "B-NP"), ("NN", "I-NP"), ("VBZ", "B-VP")]]
+    >>> JointTagger(layers=["pos", "chunk"], epochs=3).fit(X, y).predict(X) == y
+    True
     """
 
     task_: JointTask
