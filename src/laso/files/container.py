@@ -99,8 +99,8 @@ def _digest(head: bytes) -> bytes:
 class Contents:
     """The bytes of a file, which are read when they are asked for, or mapped into memory.
 
-    What is changed in memory does not change a mapped file. But who changes the file changes the
-    arrays, and who cuts it short ends the process: mapping is for files that stay as they are.
+    A change in memory does not change a mapped file. A change of the file changes the arrays, and
+    truncating it crashes the process. So map only files that stay as they are.
     """
 
     def __init__(self, file: BinaryIO, *, mapped: bool = False) -> None:

@@ -117,7 +117,7 @@ def check_slots(slots: Array, n_rows: int) -> None:
 def check_keys(table: WeightTable) -> None:
     """Raise BadModel unless a table finds all its keys, each once, as all of our files have them.
 
-    Who loads a file does not wait for that, but what is saved is then the same by all of its ways.
+    This is checked when a model is saved, not when it is loaded.
     """
     slots, mask = table.slots, len(table.slots) - 1
     where = np.flatnonzero(slots[:, at.SLOT_ROW])
