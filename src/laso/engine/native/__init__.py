@@ -2,7 +2,7 @@
 
     sources.py         fingerprints: hashes of all that compiled code depends on
     method_checks.py   mistakes in a user's problem that can be seen before it is compiled
-    dispatch.py        Kernels: the entry points for one problem, loaded or compiled at the first call
+    dispatch.py        Kernels: the entry points for one problem, loaded or compiled on demand
     lowering.py        the engine, typed and lowered by Numba once for all problems
     linking.py         a problem's methods, linked into the engine and optimised with it
     packed.py          large tuples of arrays as one pointer
