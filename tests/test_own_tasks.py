@@ -27,6 +27,7 @@ from laso import (
     standard,
 )
 from laso.engine.machine import as_names
+from laso.estimators.capabilities.render import as_text
 from laso.estimators.learning import streaming
 from laso.examples import segmentation
 from laso.examples.segmentation import LINES, Segmentation
@@ -197,6 +198,30 @@ def test_explanations_and_traces(fitted):
     assert events[-1]["goal"]
     assert model.trace(new[0])[0]["good"] is None
     assert model.inspect(data=new)["task"] == model.task_.name
+
+
+class Letters(Tagging):
+    """An input is one text, whose items are its words."""
+
+    def items(self, x):
+        return x.split()
+
+    def gold(self, x, y):
+        return y.split()
+
+
+def test_explanations_show_the_words_of_the_task():
+    texts = [" ".join(words) for words in WORDS]
+    tags = [" ".join(labels) for labels in TAGS]
+    model = SearchEstimator(Letters(), epochs=3).fit(texts, tags)
+    assert as_text(model.explain("the cat")).startswith("the cat\n")
+    short = ("the", "cat")  # shorter than the items
+    model.task_.items = lambda x: [*x, "the"]
+    assert model.explain(short)["tokens"] == ["the", "cat", "the"]
+    assert as_text(model.explain(short)).startswith("the cat the\n")
+    model.task_.words = lambda x: [word.upper() for word in x]  # fewer than the items
+    assert as_text(model.explain(short)).startswith("THE CAT\n")
+    assert all(event["step"] != "" for event in model.trace(short))
 
 
 def test_names_of_features_are_the_tasks():

@@ -51,6 +51,10 @@ class ArrayTask(Task):
         """The numbers of the labels, as text."""
         return tuple(map(str, range(self.n_labels)))
 
+    def items(self, x: Any) -> Sequence[Any]:
+        """Return the rows of an input."""
+        return list(x)
+
     def gold(self, x: Any, y: Any) -> Sequence[Any]:
         """Return the output unchanged."""
         return list(y)

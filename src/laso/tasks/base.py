@@ -144,6 +144,11 @@ class Task(BatchTask):
         name, length = self.describe(*operator)
         return [name], position, position + length
 
+    def words(self, x: Any) -> list[str]:
+        """Return a word for each item of an input, for explanations; by default, the items."""
+        firsts = (item[0] if isinstance(item, tuple) and item else item for item in self.items(x))
+        return [str(first) for first in firsts]
+
     def step_text(
         self, state: Sequence[int], operator: Operator, words: Sequence[str]
     ) -> str | None:

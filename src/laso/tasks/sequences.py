@@ -52,6 +52,13 @@ class SequenceTask(Task):
 
     # ------------------------------------------------------------------ for subclasses
 
+    def words(self, x: Any) -> list[str]:
+        """Return the first column of each token; a number for those with features only."""
+        firsts = (token[0] if isinstance(token, tuple) and token else token for token in x)
+        return [
+            first if isinstance(first, str) else f"[{i}]" for i, first in enumerate(firsts, start=1)
+        ]
+
     @abstractmethod
     def templates(self, names: tuple[str, ...]) -> str | Sequence[str | Template]:
         """Return the feature templates for columns of these names."""

@@ -44,7 +44,7 @@ def explained(
     fates: list[dict[Operator, Explanation]]
     fates = [{} for _ in path] if exactly else _fates(walk, encoded, path)
     decisions = []
-    state, tokens = walk.initial(encoded), list(words or _words(x))
+    state, tokens = walk.initial(encoded), list(words or model.task_.words(x))
     for operator, kept in zip(path, fates, strict=True):
         decision = _decision(walk, encoded, state, operator, features)
         other = _runner_up(walk, encoded, state, operator, kept)
@@ -144,23 +144,28 @@ def _fates(walk: Walk, x: Input, path: Sequence[Operator]) -> list[dict[Operator
     for event in events:
         for node in (event, *event["queue"]):
             nodes.setdefault(node["node"], node)
-    numbers, reached = [0], {0: 0.0}  # the nodes of the path, and its score by items covered
+    depths, last, reached = {0: 0}, 0, {0: 0.0}  # the path: its nodes, its score by items covered
     children = {(node["parent"], node["operator"]): number for number, node in nodes.items()}
-    for operator in path:
-        numbers.append(children.get((numbers[-1], operator), -1))
-        if numbers[-1] >= 0:
-            reached[_covered(nodes[numbers[-1]])] = nodes[numbers[-1]]["g"]
+    for depth, operator in enumerate(path, start=1):
+        last = children.get((last, operator), -1)
+        if last >= 0:
+            depths[last] = depth
+            reached[_covered(nodes[last])] = nodes[last]["g"]
     fates: list[dict[Operator, Explanation]] = [{} for _ in path]
-    for number, node in nodes.items():
-        line = [number]  # from the node up to where it left the path
-        while line[-1] not in numbers:
-            line.append(nodes[line[-1]]["parent"])
-        depth = numbers.index(line[-1])
-        if len(line) < 2 or depth >= len(path):
+    left: dict[
+        int, tuple[int, Operator]
+    ] = {}  # where a node's line left the path, and by which step
+    for number in sorted(nodes):  # parents first
+        if number in depths:
+            continue
+        node = nodes[number]
+        parent = node["parent"]
+        left[number] = (depths[parent], node["operator"]) if parent in depths else left[parent]
+        depth, operator = left[number]
+        if depth >= len(path):
             continue
         after = _covered(node)
         behind = reached[after] - node["g"] if after in reached else None
-        operator = nodes[line[-2]]["operator"]
         known = fates[depth].get(operator)
         if known is None or _rank(after, behind) > _rank(known["after"], known["behind"]):
             when = "never" if after >= len(x.items) else "later"
@@ -174,13 +179,3 @@ def _rank(after: int, behind: float | None) -> tuple[int, float]:
 
 def _covered(node: Explanation) -> int:
     return int(node["state"].position)
-
-
-def _words(x: Any) -> list[str]:
-    if not isinstance(x, Sequence):
-        return [str(x)]
-    words = []
-    for i, token in enumerate(x):
-        first = token[0] if isinstance(token, tuple) and token else token
-        words.append(first if isinstance(first, str) else f"[{i + 1}]")
-    return words

@@ -73,7 +73,9 @@ def _fate(lost: Explanation | None, tokens: Sequence[Any]) -> str:
     behind = "" if lost["behind"] is None else f", {lost['behind']:.3f} behind"
     if lost["when"] == "never":
         return f"; a path through it was kept to the end{behind}"
-    return f"; its last path was lost after {str(tokens[lost['after'] - 1])!r}{behind}"
+    after = lost["after"]
+    where = repr(str(tokens[after - 1])) if 0 < after <= len(tokens) else f"{after} items"
+    return f"; its last path was lost after {where}{behind}"
 
 
 def as_html(shown: Explanation) -> str:
