@@ -7,8 +7,10 @@ import pytest
 
 from laso import BadData, Chunker, SearchFailed, Tagger, beam, exact, max_violation
 from laso.data import load_bundled
+from laso.engine.layout import TICKS
 from laso.engine.weights.compact import keys_and_rows
 from laso.estimators.capabilities.precision_recall import curve, plot
+from laso.estimators.learning.fitting import resumable
 from tests.test_confidence import LITTLE, SHORT, all_outputs, few_labels
 
 TRAIN, TEST = load_bundled()
@@ -141,6 +143,33 @@ def test_new_labels_words_and_lengths_are_learned_later(make):
     assert before
     found = {tag for tags in model.predict(TEST) for tag in tags}
     assert any(tag.endswith("VP") for tag in found)
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_corrections_after_fit_are_learned_in_a_handful_of_calls(saved, tmp_path):
+    model = Tagger(epochs=10).fit(TRAIN)
+    before = model.score(TEST)
+    for word in ("Zorgon", "Quix", "Blarg"):
+        sentence = [(word, "NNP"), ("sleeps", "VBZ")]
+        for calls in range(13):
+            assert calls < 12
+            if saved:
+                model.save(tmp_path / "model.laso", training=True)
+                model = Tagger.load(tmp_path / "model.laso")
+            [(first, second)] = model.predict([sentence])
+            if first == "B-ALIEN":
+                break
+            model.partial_fit([sentence], [["B-ALIEN", second]])
+    assert model.score(TEST) > before - 0.005
+
+
+def test_a_stream_of_examples_averages_over_all_of_them():
+    whole, parts = Tagger(epochs=1, dropout=0, seed=None), Tagger(dropout=0, seed=None)
+    whole.partial_fit(TRAIN[:40])
+    for sentence in TRAIN[:40]:
+        parts.partial_fit([sentence])
+    ticks = [resumable(model).table.ints[TICKS] for model in (parts, whole)]
+    assert ticks == [40, 40]
 
 
 def test_new_labels_leave_old_weights_alone():

@@ -415,5 +415,5 @@ def test_rows_of_zero_are_not_stored():
 def test_loading_makes_only_what_is_known():
     """Nothing that runs a command, imports or opens a file can be named."""
     modules = {thing.__module__ for thing in known().values()}
-    own = ("queues", "updates", "arow", "learn", "vectors")
+    own = ("queues", "updates", "weightings", "arow", "learn", "vectors")
     assert modules == {f"laso.{name}" for name in own}

@@ -216,10 +216,10 @@ def test_explanations_show_the_words_of_the_task():
     model = SearchEstimator(Letters(), epochs=3).fit(texts, tags)
     assert as_text(model.explain("the cat")).startswith("the cat\n")
     short = ("the", "cat")  # shorter than the items
-    model.task_.items = lambda x: [*x, "the"]
+    vars(model.task_)["items"] = lambda x: [*x, "the"]
     assert model.explain(short)["tokens"] == ["the", "cat", "the"]
     assert as_text(model.explain(short)).startswith("the cat the\n")
-    model.task_.words = lambda x: [word.upper() for word in x]  # fewer than the items
+    vars(model.task_)["words"] = lambda x: [word.upper() for word in x]  # fewer than the items
     assert as_text(model.explain(short)).startswith("THE CAT\n")
     assert all(event["step"] != "" for event in model.trace(short))
 

@@ -27,6 +27,11 @@ def weights(tagger):
     return as_names(tagger.weights_)
 
 
+def last_best(scores):
+    """The last epoch of the best score."""
+    return max(i for i, score in enumerate(scores, start=1) if score == max(scores))
+
+
 # Held-out scores, interruption, going on
 
 
@@ -35,7 +40,7 @@ def test_held_out_scores_and_the_best_epoch():
     tagger = Tagger(features=CHUNKING, queue=2, epochs=6, held_out=0.25)
     tagger.fit(TRAIN, progress=reports.append)
     assert len(tagger.scores_) == tagger.n_iter_ == 6
-    assert tagger.best_epoch_ == 1 + int(np.argmax(tagger.scores_))
+    assert tagger.best_epoch_ == last_best(tagger.scores_)
     assert [r.score for r in reports if r.score is not None] == tagger.scores_
     assert reports[0].examples == len(TRAIN) - round(len(TRAIN) / 4)
     again = clone(tagger).set_params(epochs=tagger.best_epoch_).fit(TRAIN)
@@ -44,8 +49,15 @@ def test_held_out_scores_and_the_best_epoch():
 
 def test_early_stop():
     tagger = Tagger(features=["w[0]"], queue=1, epochs=50, held_out=0.3, patience=2).fit(FEW)
-    assert tagger.n_iter_ == tagger.best_epoch_ + 2 < 50
-    assert tagger.resume(FEW, epochs=50).n_iter_ == tagger.best_epoch_ + 2
+    first_best = 1 + int(np.argmax(tagger.scores_))
+    assert tagger.n_iter_ == first_best + 2 < 50
+    assert tagger.resume(FEW, epochs=50).n_iter_ == first_best + 2
+
+
+def test_of_equal_held_out_scores_the_last_is_kept():
+    tagger = Tagger(features=["w[0]"], queue=1, epochs=50, held_out=0.3, patience=2).fit(FEW)
+    assert len(set(tagger.scores_)) < len(tagger.scores_)
+    assert tagger.best_epoch_ == last_best(tagger.scores_) > 1 + int(np.argmax(tagger.scores_))
 
 
 def test_a_development_set_of_ones_own_may_have_labels_never_seen():

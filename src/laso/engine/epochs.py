@@ -15,9 +15,13 @@ import numpy as np
 from laso.engine import layout as at
 from laso.engine.layout import Array, Dataset, WeightTable
 from laso.engine.machine import averaged, current
+from laso.engine.weights.row_layouts import measure
 from laso.training import Progress, visiting_order
 
 CHUNK = 256  # examples between two reports, where training can be interrupted
+
+LEARNING, ENDED, CORRECTING = STAGES = ("learning", "ended", "correcting")
+"""The stages of a training: until ``fit`` has ended, since then, and since more data came."""
 
 
 @dataclass
@@ -32,6 +36,7 @@ class Training:
     scores: list[float] = field(default_factory=list)
     converged: bool = False
     interrupted: bool = False
+    stage: str = LEARNING
     squares: Array | None = None  # AdaGrad's sums of squared gradients
     clock: float = 0.0  # the sum of the rates of all steps, for adagrad() and sgd()
     error_rate: float = 0.0  # of the last epoch: the fraction of the examples with an error
@@ -49,10 +54,36 @@ class Training:
         )
 
     def judge(self, kept: WeightTable, score: float) -> None:
-        """Record the score of an epoch, and keep its weights if it is the best so far."""
+        """Record the score of an epoch, and keep its weights if none before is better.
+
+        Of epochs that are equally good on held-out data, the last has learned most.
+        """
         self.scores.append(score)
-        if score > self.best_score:
+        if score >= self.best_score:
             self.best_score, self.best_epoch, self.best = score, self.epoch, kept
+
+
+def at_average(table: WeightTable) -> WeightTable:
+    """Return a table to learn from, whose present weights are the averaged ones."""
+    ticks, scale = int(table.ints[at.TICKS]), table.reals[at.SCALE]
+    if not ticks:
+        return table
+    v, ints, reals = table.v.copy(), table.ints.copy(), table.reals.copy()
+    average = averaged(table).v
+    v[: len(average)] = average / scale
+    reals[at.SCALES] = ticks * scale
+    ints[at.GENERATION] += 1  # so that no sum of old weights is used again
+    table = table._replace(v=v, u=np.zeros_like(table.u), ints=ints, reals=reals)
+    measure(table)
+    return table
+
+
+def with_shorter_past(table: WeightTable, ticks: int) -> WeightTable:
+    """Return a table whose average so far counts as at most so many examples."""
+    share = ticks / max(ticks, int(table.ints[at.TICKS]))
+    ints, reals = table.ints.copy(), table.reals.copy()
+    ints[at.TICKS], reals[at.SCALES] = min(ticks, ints[at.TICKS]), share * reals[at.SCALES]
+    return table._replace(ints=ints, reals=reals, u=(share * table.u).astype(table.u.dtype))
 
 
 After = Callable[[Training, Callable[[], WeightTable]], None]
@@ -89,8 +120,10 @@ class Plan:
 
     def is_out_of_patience(self, training: Training) -> bool:
         """Return whether the held-out score has not improved for ``patience`` epochs."""
-        waited = training.epoch - training.best_epoch
-        return bool(training.scores) and self.patience is not None and waited >= self.patience
+        if not training.scores or self.patience is None:
+            return False
+        first_best = int(np.argmax(training.scores))
+        return len(training.scores) - 1 - first_best >= self.patience
 
     def finish(self, training: Training, *, scored: bool) -> None:
         """Set the best weights to the last ones if no epoch was scored."""

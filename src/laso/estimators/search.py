@@ -333,6 +333,7 @@ class SearchEstimator(Predictor):
         with clock("train"):
             epochs = fitting.most_epochs(self)
             fitting.train(self, examples, epochs, progress, checkpoint, after_epoch)
+        fitting.end(self)
         self.seconds_ = clock.seconds
 
     def _new_task(self) -> Task:
@@ -366,6 +367,7 @@ class SearchEstimator(Predictor):
             draft.fingerprint_ = examples.fingerprint
             epochs = fitting.most_epochs(draft)
             fitting.train(draft, examples, epochs, progress, checkpoint)
+            fitting.end(draft)
         return self
 
     def resume(
@@ -446,6 +448,7 @@ class SearchEstimator(Predictor):
         self.fingerprint_ = examples.fingerprint
         training = fitting.resumable(self)
         training.converged = False
+        fitting.make_corrections_count(self, len(examples.train.starts) - 1)
         fitting.train(self, examples, training.epoch + 1, progress)
 
     def encode_gold(self, inputs: Any, outputs: Any) -> Dataset:

@@ -13,7 +13,7 @@ import numpy as np
 
 from laso.data.formats import KINDS
 from laso.engine import layout as at
-from laso.engine.epochs import Training
+from laso.engine.epochs import ENDED, STAGES, Training
 from laso.engine.lattice.exact import ExactMachine
 from laso.engine.weights.compact import keys_and_rows
 from laso.engine.weights.row_layouts import densified
@@ -78,6 +78,7 @@ def packed_model(
             "scores": model.scores_,
             "converged": model.converged_,
             "interrupted": model.interrupted_,
+            "stage": ENDED if model.training_ is None else model.training_.stage,
             "fingerprint": model.fingerprint_,
         },
         "metadata": dict(sorted(model.metadata_.items())),  # however it came about
@@ -167,6 +168,7 @@ def restored_model(header: Header, tensors: Tensors, task: Task | None) -> Searc
         scores=scores,
         converged=bool(history["converged"]),
         interrupted=bool(history["interrupted"]),
+        stage=_stage(history.get("stage", ENDED)),
     )
     model.weights_, model.fingerprint_ = table, _number(history["fingerprint"])
     fitting.report(model, training)
@@ -233,6 +235,12 @@ def _positive(value: Any, name: str) -> float:
     if type(value) not in (int, float) or not 0.0 < value < math.inf:
         raise BadModel(f"found the {name} {quoted(value)}, expected a number above 0")
     return float(value)
+
+
+def _stage(value: Any) -> str:
+    if value not in STAGES:
+        raise BadModel(f"found the stage {quoted(value)}, expected one of {', '.join(STAGES)}")
+    return str(value)
 
 
 def _number(value: Any) -> int:

@@ -18,7 +18,17 @@ import numpy as np
 from laso.engine import layout as at
 from laso.engine.costs import with_costs
 from laso.engine.dropout import WithDropout
-from laso.engine.epochs import After, InTurn, Plan, Training
+from laso.engine.epochs import (
+    CORRECTING,
+    ENDED,
+    LEARNING,
+    After,
+    InTurn,
+    Plan,
+    Training,
+    at_average,
+    with_shorter_past,
+)
 from laso.engine.epochs import train as train_passes
 from laso.engine.lattice.exact import ExactMachine
 from laso.engine.lattice.objective import in_threads
@@ -43,6 +53,8 @@ if TYPE_CHECKING:
     from laso.estimators.search import SearchEstimator
 
 Model = TypeVar("Model", bound="SearchEstimator")
+
+CORRECTIONS = 3  # calls of ``partial_fit`` that weigh as much as all that ``fit`` has learned
 
 
 @dataclass
@@ -216,6 +228,26 @@ def resume(
     if Plan(patience=model.patience).is_out_of_patience(resumable(model)):
         return model
     return train(model, examples, epochs, progress, checkpoint)
+
+
+def end(model: SearchEstimator) -> None:
+    """Note that ``fit`` has ended, so that more data are corrections."""
+    resumable(model).stage = ENDED
+
+
+def make_corrections_count(model: SearchEstimator, examples: int) -> None:
+    """Let a model that ``fit`` has ended learn so many examples within a handful of calls.
+
+    Learning goes on from the averaged weights, which predict better than the last ones. In the
+    average, all that was learned before counts as CORRECTIONS calls.
+    """
+    training = resumable(model)
+    if training.stage == LEARNING or not model.averages():
+        return
+    if training.stage == ENDED:
+        training.table = at_average(training.table)
+    training.table = with_shorter_past(training.table, CORRECTIONS * examples)
+    training.stage = CORRECTING
 
 
 def check_partial(model: SearchEstimator) -> None:
