@@ -123,11 +123,20 @@ def test_other_names_are_refused(path, name):
         of(Linear({"fine": 1.0, name: 1.0})).save(path)
 
 
-def test_a_queue_with_a_function_of_ones_own_is_refused(path):
-    with pytest.raises(ValueError, match=r"^found key=<class 'tuple'> in closed_set\(beam\(3\), "):
-        of(Linear(), closed_set(beam(3), key=tuple)).save(path)
-    with pytest.raises(ValueError, match=r"^found <function .*>, which cannot be saved"):
-        of(Linear(), lambda nodes: beam(3)(nodes)).save(path)
+@pytest.mark.parametrize(
+    "queue", [closed_set(beam(3), key=tuple), lambda nodes: beam(3)(nodes)], ids=["key", "queue"]
+)
+def test_a_queue_with_a_function_of_ones_own_is_given_again(path, queue):
+    model = fit(Tagging(), DATA, queue=queue, epochs=3)
+    model.save(path)
+    with pytest.raises(BadModel, match=r"has a function of your own.*expected load\(path, problem"):
+        Model.load(path, problem=Tagging())
+    for again in (
+        Model.load(path, problem=Tagging(), queue=queue),
+        load_model(path, problem=Tagging(), queue=queue),
+    ):
+        assert again.queue is queue
+        assert [again.predict(x) for x, _ in DATA] == [model.predict(x) for x, _ in DATA]
 
 
 def test_weights_with_a_kernel_are_refused(path):

@@ -25,7 +25,9 @@ from laso import (
     predict,
     restart,
     standard,
+    worst,
 )
+from laso.training import mean_step_length
 from tests.spaces import (
     Graph,
     GraphProblem,
@@ -91,11 +93,12 @@ def test_every_rule_learns_separable_data(rule):
     assert [model.predict(x) for x, _ in DATA] == [y for _, y in DATA]
 
 
-def test_defaults_are_a_beam_the_perceptron_and_the_strategy_of_the_paper():
+def test_defaults_are_a_beam_the_perceptron_with_a_margin_and_the_strategy_of_the_paper():
     plain = fit(Tagging(), DATA, epochs=3)
-    said = fit(
-        Tagging(), DATA, queue=beam(5), update=perceptron(), strategy=restart, epochs=3, seed=0
-    )
+    margin = mean_step_length(Tagging(), DATA)
+    assert margin > 1
+    rule = perceptron(weighting=worst, margin=margin)
+    said = fit(Tagging(), DATA, queue=beam(5), update=rule, strategy=restart, epochs=3, seed=0)
     assert plain.w.weights == said.w.weights  # type: ignore[attr-defined]
     assert plain.updates == said.updates
 
@@ -127,7 +130,8 @@ def test_training_ends_after_an_epoch_without_an_update():
 
 def test_what_is_right_from_the_start_converges_at_once():
     seen: list[Progress] = []
-    model = fit(Tagging(), [("x", ("A",)), ("yy", ("A", "A"))], progress=seen.append)
+    data = [("x", ("A",)), ("yy", ("A", "A"))]
+    model = fit(Tagging(), data, update=perceptron(), progress=seen.append)
     assert model.converged
     assert model.updates == 0
     assert [p.epoch for p in seen] == [1, 1]
@@ -152,7 +156,8 @@ def test_an_epoch_that_ends_with_a_right_example_need_not_converge():
 def test_progress_counts_epochs_examples_updates_and_errors():
     seen: list[Progress] = []
     data = [("x", ("B",)), ("y", ("A",)), ("zw", ("B", "B"))]
-    fit(Tagging(), data, queue=greedy(), seed=None, epochs=2, progress=seen.append)
+    options = {"queue": greedy(), "update": perceptron(), "seed": None}
+    fit(Tagging(), data, epochs=2, progress=seen.append, **options)
     # x is wrong; then B leads at the beginning, so y is wrong; zw is wrong at both of its words.
     assert seen == [
         Progress(epoch=1, epochs=2, example=1, examples=3, updates=1, error_rate=1.0),
@@ -176,6 +181,7 @@ def test_without_a_seed_examples_come_as_they_are():
     fit(
         Tagging(),
         [(n, None) for n in range(5)],
+        update=perceptron(),
         seed=None,
         epochs=2,
         strategy=always_wrong(visited),
@@ -188,7 +194,8 @@ def test_a_seed_shuffles_every_epoch_and_always_alike():
     for seed in (0, 0, 1):
         visited: list[int] = []
         data = [(n, None) for n in range(8)]
-        fit(Tagging(), data, seed=seed, epochs=3, strategy=always_wrong(visited))
+        rule, strategy = perceptron(), always_wrong(visited)
+        fit(Tagging(), data, update=rule, seed=seed, epochs=3, strategy=strategy)
         assert data == [(n, None) for n in range(8)]
         orders.append(visited)
     assert orders[0] == orders[1] != orders[2]
@@ -276,7 +283,7 @@ class Stop:
 
 @pytest.mark.parametrize("average", [True, False])
 def test_ctrl_c_keeps_what_was_learned(average):
-    options = {"seed": None, "average": average, "queue": greedy()}
+    options = {"seed": None, "average": average, "queue": greedy(), "update": perceptron()}
     stopped = fit(Tagging(), DATA, epochs=50, progress=Stop(3), **options)
     straight = fit(Tagging(), DATA[:3], epochs=1, **options)
     assert stopped.w.weights == straight.w.weights  # type: ignore[attr-defined]
@@ -286,7 +293,7 @@ def test_ctrl_c_keeps_what_was_learned(average):
 
 def test_ctrl_c_before_anything_was_learned_is_passed_on():
     with pytest.raises(KeyboardInterrupt):
-        fit(Tagging(), [("x", ("A",))] * 3, progress=Stop(1))
+        fit(Tagging(), [("x", ("A",))] * 3, update=perceptron(), progress=Stop(1))
 
 
 def test_other_errors_of_the_callback_are_passed_on():
@@ -307,9 +314,17 @@ def test_ctrl_c_within_an_example_keeps_the_updates_made():
                 raise KeyboardInterrupt
             return super().initial(x)
 
-    stopped = fit(Slow(), DATA, seed=None, queue=greedy(), average=False, epochs=9)
-    straight = fit(Tagging(), DATA[:2], seed=None, queue=greedy(), average=False, epochs=1)
+    options = {"seed": None, "queue": greedy(), "average": False, "update": perceptron()}
+    stopped = fit(Slow(), DATA, epochs=9, **options)
+    straight = fit(Tagging(), DATA[:2], epochs=1, **options)
     assert stopped.w.weights == straight.w.weights  # type: ignore[attr-defined]
+
+
+def test_exact_search_compares_goals_of_unequal_depth():
+    edges = {"s": {"x": 1.0, "a": 0.5}, "a": {"b": 0.0}, "b": {"t": 5.0}}
+    graph = Graph(edges, frozenset("xt"), "s")
+    assert Model(GraphProblem(), graph.vector(), exact(str)).predict(graph) == "t"
+    assert Model(GraphProblem(), graph.vector(), beam(5)).predict(graph) == "x"
 
 
 def test_a_model_predicts_with_the_queue_it_was_learned_in():

@@ -107,7 +107,8 @@ class Rounds:
     """One beam for each value of the key, opened in rising order and cut when opened.
 
     A goal that is not the best of its round waits and competes again in the next one, so that a
-    short hypothesis does not win by being complete first.
+    short hypothesis does not win by being complete first. In exact search all goals wait until
+    every other path has ended.
     """
 
     def __init__(
@@ -120,6 +121,7 @@ class Rounds:
         uphill: bool = False,
     ) -> None:
         self._width, self._key, self._signature, self._uphill = width, key, signature, uphill
+        self._exact = width is None and signature is not None
         self._round: deque[Node] = deque()
         self._waiting: list[Node] = []
         self._later: dict[Any, list[Node]] = {}
@@ -140,7 +142,8 @@ class Rounds:
         opened = self._later.pop(min(self._later)) if self._later else []
         candidates = [*self._waiting, *self._recombined(opened)]
         best = sorted(candidates, key=lambda node: -node.score)[: self._width]
-        if best[0].is_goal:
+        unfinished = self._later or not all(node.is_goal for node in best)
+        if best[0].is_goal and not (self._exact and unfinished):
             self._waiting, self._round = [], deque(best)
         else:
             self._waiting = [node for node in best if node.is_goal]

@@ -284,8 +284,8 @@ class HillClimbing(Discipline, name="hill_climbing"):
 class Exact(Discipline, name="exact"):
     """Exact search (Viterbi): an unlimited beam that recombines states of equal signature.
 
-    It is exact if states of equal signature and key have the same future, and all goals have the
-    same key (or no step raises the score).
+    It is exact if states of equal signature and key have the same future. Goals wait until all
+    paths have ended, so the space must be finite.
 
     Parameters
     ----------

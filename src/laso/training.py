@@ -9,16 +9,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self, overload
 
 from laso.learn import restart
-from laso.problem import Problem
+from laso.problem import Node, Problem, make_node, operators
 from laso.queues import MakeQueue, beam
 from laso.search import predict
 from laso.updates import perceptron
-from laso.vectors import WeightVector
+from laso.vectors import Linear, WeightVector
+from laso.weightings import worst
 
 if TYPE_CHECKING:
     from laso.engine.problem import CompiledProblem
     from laso.estimators import SearchEstimator
     from laso.tasks.base import Task
+
+
+SAMPLE = 100  # examples at most, to measure steps
+OPERATORS = 20_000  # to look at
 
 
 class Rule(Protocol):
@@ -126,6 +131,8 @@ class Model:
     def save(self, path: str | os.PathLike[str]) -> int:
         """Write queue and weights to a file; the problem is code and is not in it.
 
+        A function of your own in the queue is code, too: ``load`` then needs the queue again.
+
         Parameters
         ----------
         path : path
@@ -139,9 +146,8 @@ class Model:
         Raises
         ------
         ValueError
-            The file cannot hold the model: a parameter of the queue is a function of the user's
-            own, a feature name is not text, number, truth value, None or a tuple of these, or the
-            weights have a kernel.
+            The file cannot hold the model: a feature name is not text, number, truth value, None or
+            a tuple of these, or the weights have a kernel.
         """
         from laso.files.reference_models import write_model
 
@@ -149,7 +155,12 @@ class Model:
 
     @classmethod
     def load(
-        cls, path: str | os.PathLike[str], *, problem: Problem, limit: float | None = None
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        problem: Problem,
+        queue: MakeQueue | None = None,
+        limit: float | None = None,
     ) -> Self:
         """Read a model that ``save`` wrote; no code of the file is run.
 
@@ -159,6 +170,9 @@ class Model:
             The file.
         problem : Problem
             The search problem that the model was trained for.
+        queue : queue discipline, optional
+            The queue, if it has a function of your own, which no file can hold; by default that of
+            the file.
         limit : float, optional
             The largest number of bytes that the model may take in memory, as of ``load_model``.
 
@@ -174,7 +188,7 @@ class Model:
         """
         from laso.files.reference_models import read_model
 
-        return cls(problem, *read_model(path, limit))
+        return cls(problem, *read_model(path, limit, queue))
 
 
 def visiting_order(n: int, seed: int | None, epoch: int) -> list[int]:
@@ -245,8 +259,9 @@ def fit(  # type: ignore[misc]
         The inputs with their gold outputs.
     queue : queue discipline, default=beam(5)
         How the queue is kept.
-    update : update rule, default=perceptron()
-        How the weights change after an error.
+    update : update rule, optional
+        How the weights change after an error. By default ``perceptron(weighting=worst, margin=n)``,
+        where n is the mean squared length of a gold step's features.
     strategy : callable, default=restart
         What happens after an error: ``restart``, ``early``, ``delayed``, ``standard`` or
         ``max_violation``.
@@ -287,7 +302,7 @@ def fit(  # type: ignore[misc]
     if not examples:
         raise ValueError("there is nothing to learn from: no pair (x, y) was given")
     queue = queue or beam(5)
-    rule = update or perceptron()
+    rule = update or perceptron(weighting=worst, margin=mean_step_length(problem, examples))
     w = rule.start()
     converged = False
     try:
@@ -309,6 +324,41 @@ def fit(  # type: ignore[misc]
             raise
     updates = w.k - 1
     return Model(problem, w.averaged() if average else w, queue, updates, converged)
+
+
+def mean_step_length(problem: Problem, examples: Sequence[tuple[Any, Any]]) -> float:
+    """The mean squared length of the feature vectors of gold steps; 1 if there are none.
+
+    Parameters
+    ----------
+    problem : Problem
+        The search problem.
+    examples : sequence of (x, y)
+        The training data, of which a sample is looked at.
+
+    Returns
+    -------
+    float
+        The mean; if all features have the value 1, it is the mean number of features of a step.
+
+    Examples
+    --------
+    >>> from laso.examples.tagging import Tagging
+    >>> mean_step_length(Tagging("ab"), [("xy", ("a", "b"))])
+    3.0
+    """
+    squares: list[float] = []
+    left = OPERATORS
+    for i in random.Random(0).sample(range(len(examples)), min(len(examples), SAMPLE)):
+        x, y = examples[i]
+        node = make_node(problem, x, Linear(), y)
+        while left > 0 and node.good and not node.is_goal:
+            following = operators(problem, x, node, Linear(), y)
+            left -= len(following)
+            node = next((each for each in following if each.good), Node(None))
+            if node.good:
+                squares.append(sum(value * value for value in node.features.values()))
+    return round(sum(squares) / len(squares), 2) if any(squares) else 1.0
 
 
 def _fit_compiled(

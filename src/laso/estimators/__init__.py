@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, overload
 
 from laso.problem import Problem
+from laso.queues import MakeQueue
 from laso.tasks.base import Task
 from laso.training import Model
 
@@ -67,7 +68,11 @@ def __getattr__(name: str) -> Any:
 
 @overload
 def load_model(
-    path: str | os.PathLike[str], *, problem: Problem, limit: float | None = None
+    path: str | os.PathLike[str],
+    *,
+    problem: Problem,
+    queue: MakeQueue | None = None,
+    limit: float | None = None,
 ) -> Model: ...
 @overload
 def load_model(
@@ -82,6 +87,7 @@ def load_model(
     *,
     task: Task | None = None,
     problem: Problem | None = None,
+    queue: MakeQueue | None = None,
     limit: float | None = None,
     mmap: bool = False,
 ) -> "SearchEstimator | Model":
@@ -95,6 +101,8 @@ def load_model(
         The task, for a model of a task of your own: a file never names code to import.
     problem : Problem, default=None
         The problem, for a ``Model`` that ``laso.fit`` has learned in the reference engine.
+    queue : queue discipline, default=None
+        The queue of a ``Model``, if it has a function of your own.
     limit : float, default=None
         The largest number of bytes that the model may take in memory, ``math.inf`` for any. None:
         ``LASO_LOAD_LIMIT``, or 64 times the size of the file and at least 256 MB.
@@ -114,7 +122,7 @@ def load_model(
     [['DET', 'NOUN']]
     """
     if problem is not None:
-        return Model.load(path, problem=problem, limit=limit)
+        return Model.load(path, problem=problem, queue=queue, limit=limit)
     from laso.files.estimator import load
 
     return load(path, task, limit=limit, mmap=mmap)

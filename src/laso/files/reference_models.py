@@ -45,7 +45,7 @@ def _packed(model: Model, weights: Mapping[Any, float]) -> tuple[Header, Tensors
     names = [_name_to_json(name) for name in weights]
     header: Header = {
         "kind": KIND,
-        "queue": unparse(model.queue),
+        "queue": _queue_text(model.queue),
         "updates": int(model.updates),
         "converged": bool(model.converged),
         "k": int(model.w.k),
@@ -57,10 +57,21 @@ def _packed(model: Model, weights: Mapping[Any, float]) -> tuple[Header, Tensors
     return header, tensors
 
 
+def _queue_text(queue: MakeQueue) -> str | None:
+    """Return the queue as text; None if a parameter of it is a function of the user's own."""
+    try:
+        return unparse(queue)
+    except ValueError:
+        return None
+
+
 def read_model(
-    path: str | os.PathLike[str], limit: float | None = None
+    path: str | os.PathLike[str], limit: float | None = None, queue: MakeQueue | None = None
 ) -> tuple[Linear, MakeQueue, int, bool]:
-    """Return weights, queue, number of updates and convergence of a saved model."""
+    """Return weights, queue, number of updates and convergence of a saved model.
+
+    A queue that is given takes the place of the file's own.
+    """
     header, tensors = read_file(path, limit=limit)
     with as_bad_model(path):
         if header.get("kind") != KIND:
@@ -68,7 +79,12 @@ def read_model(
                 f"found a model for {quoted(header.get('task'))}, expected one of laso.fit: use "
                 "laso.load_model"
             )
-        queue = parse(header["queue"])
+        if queue is None and header["queue"] is None:
+            raise BadModel(
+                "its queue has a function of your own, which is not in the file: expected "
+                "load(path, problem=..., queue=...)"
+            )
+        queue = queue or parse(header["queue"])
         if not callable(queue):
             raise BadModel(f"found the queue {quoted(queue)}")
         updates, converged, k = header["updates"], header["converged"], header["k"]
