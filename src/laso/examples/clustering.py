@@ -3,7 +3,7 @@
 from math import dist
 from typing import Any
 
-from laso import Model, Node, Problem, beam, fit
+from laso import Model, Node, Problem, beam, fit, perceptron
 
 Point = tuple[float, float]
 Cluster = frozenset[Point]
@@ -49,7 +49,8 @@ class Clustering(Problem):  # x: the set of points; y and a state: clusters of a
 
 
 def train() -> Model:
-    return fit(Clustering(), [(frozenset().union(*y), y) for y in TRAINING], queue=beam(5))
+    data = [(frozenset().union(*y), y) for y in TRAINING]
+    return fit(Clustering(), data, queue=beam(5), update=perceptron())
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
 from itertools import pairwise
 from typing import Any
 
-from laso import Model, Node, Problem, beam, fit
+from laso import Model, Node, Problem, beam, fit, perceptron
 
 SENTENCES = """the/DT old/JJ man/NN can/MD see/VB a/DT can/NN of/IN fish/NN
 they/PRP fish/VBP and/CC we/PRP man/VBP the/DT boats/NNS"""
@@ -48,7 +48,9 @@ class Tagging(Problem):  # x: the words; y: their labels; a state: the labels so
 
 def train() -> Model:
     data = [columns(line) for line in SENTENCES.splitlines()]
-    return fit(Tagging({label for _, y in data for label in y}), data, queue=beam(3))
+    return fit(
+        Tagging({label for _, y in data for label in y}), data, queue=beam(3), update=perceptron()
+    )
 
 
 def main() -> None:
