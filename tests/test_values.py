@@ -339,7 +339,8 @@ def test_fit_visits_examples_in_this_order(seed):
         w.k += 1
         return w
 
-    fit(Tagging(), [(n, None) for n in range(9)], seed=seed, epochs=3, strategy=strategy)
+    data = [(n, None) for n in range(9)]
+    fit(Tagging(), data, update=perceptron(), seed=seed, epochs=3, strategy=strategy)
     assert visited == [i for epoch in (1, 2, 3) for i in visiting_order(9, seed, epoch)]
 
 

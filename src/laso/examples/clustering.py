@@ -43,8 +43,7 @@ class Clustering(Problem):  # x: the set of points; y and a state: clusters of a
 
     def features(self, x: Cluster, state: Clusters, operator: Any) -> dict[str, float]:
         point, to = operator
-        others = to or frozenset().union(*state)
-        nearest = min((dist(point, other) for other in others), default=10.0)
+        nearest = min((dist(point, p) for p in to or frozenset().union(*state)), default=10.0)
         return {"join": 1, "join far": nearest} if to else {"new": 1, "new far": nearest}
 
 

@@ -48,9 +48,7 @@ class Tagging(Problem):  # x: the words; y: their labels; a state: the labels so
 
 def train() -> Model:
     data = [columns(line) for line in SENTENCES.splitlines()]
-    return fit(
-        Tagging({label for _, y in data for label in y}), data, queue=beam(3), update=perceptron()
-    )
+    return fit(Tagging({t for _, y in data for t in y}), data, queue=beam(3), update=perceptron())
 
 
 def main() -> None:
