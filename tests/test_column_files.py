@@ -221,7 +221,7 @@ def tag_roles(model):
         Format("columns", "--"),
         Format("columns", "·"),
         Format("columns", None, "\n"),
-        Format("columns", None, None, ("1", "2")),
+        Format("columns", ""),
     ],
 )
 def test_other_formats_are_not_plain(form):

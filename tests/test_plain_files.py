@@ -19,7 +19,7 @@ from laso.engine.weights import row_layouts
 from laso.engine.weights.compact import keys_and_rows
 from laso.examples.segmentation import Segmentation
 from laso.features import stored
-from laso.features.inputs import string_keys
+from laso.features.keys import string_keys
 from laso.features.value_tables import known_values
 from laso.files.container import DIGEST, file_bytes, read_bytes, read_file, write_file
 from tests.fuzz.mutants import model_mutant

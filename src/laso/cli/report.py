@@ -70,8 +70,8 @@ class Finish:
         if not dev.is_fully_labelled():
             return
         shown.stage("calibrating")
-        some = slice(CALIBRATED)
-        X, y = dev.inputs[some], dev.outputs[some]
+        some = dev.first(CALIBRATED)
+        X, y = some.inputs, some.outputs
         self.model.calibrate(X, y)
         self.error = self.model.reliability(X, y).error
 

@@ -22,7 +22,7 @@ from laso.data.table import Column, Columns, Data, Factor, Features, ItemColumns
 from laso.engine.layout import Array, Dataset
 from laso.errors import BadData, BadTemplate, listed, quoted
 from laso.features.base import WordLists, apply_bases, list_path
-from laso.features.inputs import string_keys
+from laso.features.keys import string_keys
 from laso.features.stored import made_dict, numbers_in
 from laso.features.templates import LABEL, Atom, Template, shown
 

@@ -17,8 +17,7 @@ import numpy as np
 from laso.engine import thresholds
 from laso.engine.layout import Array
 from laso.errors import BadModel
-from laso.features.inputs import string_keys
-from laso.features.keys import encoded_strings, text_keys
+from laso.features.keys import encoded_strings, string_keys, text_keys
 from laso.locks import cached_property
 
 SAMPLE = 64  # values of which base features are computed again when a model is loaded

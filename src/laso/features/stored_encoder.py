@@ -10,7 +10,7 @@ from laso.engine.layout import Array
 from laso.errors import BadModel
 from laso.features.base import apply_bases
 from laso.features.encoder import ColumnEncoder, unpack_strings
-from laso.features.inputs import string_keys
+from laso.features.keys import string_keys
 from laso.features.stored import (
     Later,
     StoredValues,

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from laso.data.table import Array
+from laso.data.table import Array, Column, Factor
 from laso.engine import layout as at
 from laso.engine.machine import longer
 from laso.engine.native import text_kernels
@@ -19,9 +20,11 @@ from laso.engine.text import layout as lt
 from laso.engine.text import lexicon as lx
 from laso.engine.text.layout import PAD, Lexicon
 from laso.engine.weights.hash_table import placed
-from laso.features.encoder import ColumnEncoder, View
 from laso.features.keys import encoded_strings, first_words, mix_arrays, text_keys
 from laso.features.stored import StoredValues
+
+if TYPE_CHECKING:
+    from laso.features.encoder import ColumnEncoder, View
 
 FEW = 1 << 10  # entries for which there is room at first
 KEPT = 1 << 17  # entries of new values that are kept for the next batch
@@ -62,6 +65,18 @@ def known_values(encoder: ColumnEncoder) -> KnownValues:
     if kept is None or kept.sizes != sizes_of(encoder):
         kept = encoder.prepared[NAME] = _made(encoder)
     return kept
+
+
+def no_values(columns: int) -> KnownValues:
+    """Return the values before training, when all are new."""
+    lexicon = Lexicon(
+        np.zeros((2, len(at.SlotColumn)), np.int64),
+        np.zeros(len(at.TableInt), np.int64),
+        np.zeros((0, len(lt.PlaceColumn)), np.int64),
+        np.zeros(PAD, np.uint8),
+        np.zeros((0, 1), np.int32),
+    )
+    return KnownValues(lexicon, [[] for _ in range(columns)], np.full((columns, 1), -1), ())
 
 
 def is_numbered(encoder: ColumnEncoder) -> bool:
@@ -167,8 +182,8 @@ class NewValues:
         if n > KEPT or (n and places[n - 1, lt.PLACE_END] > KEPT_TEXT):
             self.clear()
 
-    def make_room(self, length: int) -> None:
-        """Double the room, and make some for a value of so many bytes."""
+    def make_room(self) -> None:
+        """Double the room."""
         old = self.lexicon
         used = old.slots[old.slots[:, at.SLOT_ROW] != 0]
         keys = used[np.argsort(used[:, at.SLOT_ROW]), at.SLOT_KEY]
@@ -176,7 +191,7 @@ class NewValues:
             _placed(keys, 2 * len(old.slots)),
             old.ints,
             longer(old.places, 2 * len(old.places)),
-            longer(old.text, 2 * len(old.text) + length),
+            longer(old.text, 2 * len(old.text)),
             longer(old.numbers, 2 * len(old.numbers)),
         )
 
@@ -188,17 +203,35 @@ class NewValues:
         text_kernels()("gather_numbers", codes, known.lexicon, self.lexicon, known.targets, items)
         return items
 
+    def factors(self, codes: Array) -> list[Column]:
+        """Return the columns of tokens, given the codes of their cells; training saw no value."""
+        n = int(self.lexicon.ints[at.ROWS])
+        of_entry = self.lexicon.places[:n, lt.PLACE_COLUMN]
+        numbers = np.zeros(n, np.int32)
+        columns: list[Column] = []
+        for column in range(codes.shape[1]):
+            chosen = np.flatnonzero(of_entry == column)
+            numbers[chosen] = np.arange(len(chosen))
+            columns.append(Factor(numbers[codes[:, column]], self._strings(chosen)))
+        return columns
+
+    def _strings(self, chosen: Array) -> list[str]:
+        """Return the strings of some entries."""
+        text, places = self.lexicon.text.tobytes(), self.lexicon.places[chosen]
+        bounds = zip(
+            places[:, lt.PLACE_START].tolist(), places[:, lt.PLACE_END].tolist(), strict=True
+        )
+        return [text[a:b].decode("utf-8", "surrogatepass") for a, b in bounds]
+
     def _number(self) -> None:
         """Compute the numbers of the base features of new entries."""
         first, n = self.numbered, int(self.lexicon.ints[at.ROWS])
         if first == n:
             return
-        places, text = self.lexicon.places[first:n], self.lexicon.text.tobytes()
+        of_entry = self.lexicon.places[first:n, lt.PLACE_COLUMN]
         for column, views in enumerate(self.known.views):
-            chosen = np.flatnonzero(places[:, lt.PLACE_COLUMN] == column)
-            values = [
-                text[a:b].decode("utf-8", "surrogatepass") for a, b, _ in places[chosen].tolist()
-            ]
+            chosen = first + np.flatnonzero(of_entry == column)
+            values = self._strings(chosen)
             for j, view in enumerate(views):
-                self.lexicon.numbers[first + chosen, j] = view.numbers(values)
+                self.lexicon.numbers[chosen, j] = view.numbers(values)
         self.numbered = n

@@ -7,12 +7,20 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy, deepcopy
-from itertools import chain, pairwise
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
 
-from laso.data.table import Column, Columns, Data, Factor, Features, numbered
+from laso.data.table import (
+    Column,
+    Columns,
+    Data,
+    Factor,
+    Features,
+    numbered,
+    split_sentences,
+)
 from laso.engine.hashing import mix
 from laso.engine.layout import Array, Dataset
 from laso.errors import BadData, BadModel, listed, quoted
@@ -23,7 +31,8 @@ from laso.features.encoder import (
     pack_strings,
     unpack_strings,
 )
-from laso.features.inputs import read_input, read_labels, string_keys
+from laso.features.inputs import read_input, read_labels
+from laso.features.keys import string_keys
 from laso.features.lists import read_word_list
 from laso.features.numbered_columns import read_cells
 from laso.features.stored import characters, other_bases
@@ -418,19 +427,6 @@ def resolve_features(
 def joined_label(label: Any) -> str:
     """Return a label, or the labels of several layers, as one string."""
     return label if isinstance(label, str) else "/".join(map(str, label))
-
-
-def label_list(labels: Column) -> list[str | None]:
-    """Return the labels of all tokens as one list."""
-    if isinstance(labels, Factor):
-        return list(np.array(labels.values, dtype=object)[labels.codes].tolist())
-    return list(labels)
-
-
-def split_sentences(labels: Column, lengths: Array) -> list[list[str | None]]:
-    """Split the labels of all tokens into a list for each sentence."""
-    flat = label_list(labels)
-    return [flat[a:b] for a, b in pairwise([0, *np.cumsum(lengths).tolist()])]
 
 
 def count_labels(column: Column) -> Counter[str]:
