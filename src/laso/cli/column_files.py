@@ -20,7 +20,7 @@ from laso.data.table import locating
 from laso.engine.machine import default_threads
 from laso.errors import BadData
 from laso.features.column_text import Batch, Batches, Reader, is_plain, written
-from laso.features.value_tables import NewValues, is_numbered, known_values, sizes_of
+from laso.features.value_tables import NewValues, is_numbered, known_values
 from laso.tasks.sequences import SequenceTask
 
 if TYPE_CHECKING:
@@ -106,8 +106,6 @@ class ColumnFile:
 
     def _begin(self, batch: Batch) -> bool:
         """Find the roles of the columns; False if the general code must read the file."""
-        if batch.last and batch.tokens < sum(sizes_of(self.task.encoder_)):
-            return False  # the lexicon would cost more than it brings
         block = self.batches.first_block(batch)
         if block is None:
             return False

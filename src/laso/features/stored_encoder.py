@@ -1,63 +1,71 @@
-"""The values and base features of an encoder in model files without compression."""
+"""The values and base features of an encoder in model files without compression.
+
+A file has the strings of each vocabulary, and of each base feature the numbers of all values.
+"""
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
+
+import numpy as np
 
 from laso.engine.layout import Array
 from laso.errors import BadModel
 from laso.features.base import apply_bases
-from laso.features.encoder import ColumnEncoder, unpack_strings
-from laso.features.keys import string_keys
-from laso.features.stored import (
-    Later,
-    StoredValues,
-    characters,
-    pack_bases,
-    pack_values,
-    unpack_bases,
-    unpack_values,
-)
+from laso.features.encoder import ColumnEncoder, View
+from laso.features.vocabulary import Vocabulary
 
 CHARACTERS = "unicode"
 """The key of the version of Unicode, in the header of what was learned."""
+SAMPLE = 64  # values of which base features are computed again when a model is loaded
 
 
 def plain_encoder(
     encoder: ColumnEncoder, header: dict[str, Any], tensors: dict[str, Array]
 ) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Return header and tensors of an encoder with tensors that need no unpacking.
-
-    They stay as they are in the unlikely case that two strings have one hash.
-    """
-    made: dict[str, Array] = {}
-    parts = {f"values.{c}": pack_values(list(v)) for c, v in encoder.vocabularies.items()}
+    """Return header and tensors of an encoder with tensors that need no unpacking."""
+    parts = {f"values.{column}": values.pack() for column, values in encoder.vocabularies.items()}
+    made = {name: tensor for name, tensor in tensors.items() if name not in parts}
     for i, view in enumerate(encoder.views.values()):
         if view.bases:
-            parts[f"base.{i}"] = pack_bases(view.of_value, list(view.ids))
+            parts[f"base.{i}"] = {**view.ids.pack(), "numbers": view.of_value.astype("<i4")}
     for prefix, part in parts.items():
-        if part is None:
-            return header, tensors
         made |= {f"{prefix}.{name}": tensor for name, tensor in part.items()}
-    others = {name: tensor for name, tensor in tensors.items() if name not in parts}
-    return {**header, CHARACTERS: characters()}, others | made
+    return {**header, CHARACTERS: characters()}, made
 
 
 def restore_encoder(encoder: ColumnEncoder, tensors: Mapping[str, Array], *, whole: bool) -> None:
     """Give an encoder the values of a file; base features are computed again if ``whole``."""
     for column in encoder.vocabularies:
-        encoder.vocabularies[column] = unpack_values(_part(tensors, f"values.{column}."))
+        part = _part(tensors, f"values.{column}.")
+        encoder.vocabularies[column] = Vocabulary.unpack(part, distinct=True)
     for i, view in enumerate(encoder.views.values()):
         values = encoder.vocabularies[view.column]
-        assert isinstance(values, StoredValues)
         if view.bases:
-            compute = partial(apply_bases, view.bases, words=view.words)
-            part = _part(tensors, f"base.{i}.")
-            view.of_value, view.ids = unpack_bases(part, values, compute, whole=whole)
+            _restore_bases(view, _part(tensors, f"base.{i}."), values, whole=whole)
         else:
-            view.of_value, view.ids = values.all_numbers(), values
+            view.ids, view.of_value = values, np.arange(len(values), dtype=np.int32)
+
+
+def _restore_bases(
+    view: View, tensors: Mapping[str, Array], values: Vocabulary, *, whole: bool
+) -> None:
+    """Give a view its strings, and the number of each value; wrong ones raise BadModel.
+
+    Base features of some values are computed again, of all if ``whole``.
+    """
+    numbers, view.ids = tensors["numbers"], Vocabulary.unpack(tensors, distinct=False)
+    if numbers.dtype.str != "<i4" or len(numbers) != len(values):
+        raise BadModel(f"found {len(numbers)} base features as {numbers.dtype.str}")
+    if len(values) and not (numbers.min() >= 0 and numbers.max() < len(view.ids)):
+        raise BadModel("found base features of other strings")
+    n = len(values) if whole else min(SAMPLE, len(values))
+    some = np.linspace(0, max(0, len(values) - 1), n, dtype=np.int64)
+    if apply_bases(view.bases, values.some(some), view.words) != view.ids.some(numbers[some]):
+        raise other_bases()
+    view.of_value = numbers
 
 
 def _part(tensors: Mapping[str, Array], prefix: str) -> dict[str, Array]:
@@ -65,14 +73,14 @@ def _part(tensors: Mapping[str, Array], prefix: str) -> dict[str, Array]:
     return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
 
 
-def stored_names(stored: Array) -> Mapping[int, str]:
-    """Return names of features by their keys, which are unpacked when one is needed."""
+def other_bases() -> BadModel:
+    """Return the error about base features that differ from those of training."""
+    return BadModel(
+        "its base features come out otherwise here, perhaps because another version of Python "
+        "knows other characters"
+    )
 
-    def made() -> dict[int, str]:
-        try:
-            names = unpack_strings(stored)
-        except ValueError as error:
-            raise BadModel(f"found no names of features: {error}") from error
-        return dict(zip(string_keys(names).tolist(), names, strict=True))
 
-    return Later(made)
+def characters() -> str:
+    """Return the version of Unicode that base features follow."""
+    return unicodedata.unidata_version

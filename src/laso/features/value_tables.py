@@ -6,8 +6,7 @@ did not see: their base features are computed once for each distinct value.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,8 +19,7 @@ from laso.engine.text import layout as lt
 from laso.engine.text import lexicon as lx
 from laso.engine.text.layout import PAD, Lexicon
 from laso.engine.weights.hash_table import placed
-from laso.features.keys import encoded_strings, first_words, mix_arrays, text_keys
-from laso.features.stored import StoredValues
+from laso.features.keys import first_words, mix_arrays, text_keys
 
 if TYPE_CHECKING:
     from laso.features.encoder import ColumnEncoder, View
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
 FEW = 1 << 10  # entries for which there is room at first
 KEPT = 1 << 17  # entries of new values that are kept for the next batch
 KEPT_TEXT = 1 << 23  # their bytes
-NAME = "lexicon"
 
 
 @dataclass(frozen=True)
@@ -46,24 +43,23 @@ class KnownValues:
         The column of the items of each view, -1 for none.
     sizes : tuple of int
         The number of values of each vocabulary.
+    spare : list of NewValues
+        Those that no thread uses now.
     """
 
     lexicon: Lexicon
     views: list[list[View]]
     targets: Array
     sizes: tuple[int, ...]
-
-
-def sizes_of(encoder: ColumnEncoder) -> tuple[int, ...]:
-    """Return the number of values of each vocabulary, which only grow."""
-    return tuple(map(len, encoder.vocabularies.values()))
+    spare: list[NewValues] = field(default_factory=list)
 
 
 def known_values(encoder: ColumnEncoder) -> KnownValues:
     """Return the values of training, which the encoder keeps until it learns more."""
-    kept: KnownValues | None = encoder.prepared.get(NAME)
-    if kept is None or kept.sizes != sizes_of(encoder):
-        kept = encoder.prepared[NAME] = _made(encoder)
+    sizes = tuple(map(len, encoder.vocabularies.values()))
+    if encoder.lexicon is None or encoder.lexicon.sizes != sizes:
+        encoder.lexicon = _made(encoder, sizes)
+    kept: KnownValues = encoder.lexicon
     return kept
 
 
@@ -84,13 +80,7 @@ def is_numbered(encoder: ColumnEncoder) -> bool:
     return 0 < len(encoder.names) <= lx.MOST_COLUMNS
 
 
-def is_prepared(encoder: ColumnEncoder) -> bool:
-    """Return whether ``known_values`` has nothing to do."""
-    kept: KnownValues | None = encoder.prepared.get(NAME)
-    return kept is not None and kept.sizes == sizes_of(encoder)
-
-
-def _made(encoder: ColumnEncoder) -> KnownValues:
+def _made(encoder: ColumnEncoder, sizes: tuple[int, ...]) -> KnownValues:
     views: list[list[View]] = [[] for _ in encoder.names]
     items: list[list[int]] = [[] for _ in encoder.names]
     for i, view in enumerate(encoder.views.values()):
@@ -98,15 +88,14 @@ def _made(encoder: ColumnEncoder) -> KnownValues:
         items[view.column].append(i)
     width = max(1, *map(len, views))
     targets = np.full((len(views), width), -1, np.int64)
-    sizes = sizes_of(encoder)
     numbers = np.zeros((sum(sizes), width), np.int32)
     keys, texts, columns, lengths, first = [np.zeros(0, np.int64)], [], [], [], 0
-    for column, values in encoder.vocabularies.items():
-        n = sizes[list(encoder.vocabularies).index(column)]
+    for n, (column, values) in zip(sizes, encoder.vocabularies.items(), strict=True):
         targets[column, : len(items[column])] = items[column]
         for j, view in enumerate(views[column]):
-            numbers[first : first + n, j] = view.of_value[:n]
-        text, own = _encoded(values, n)
+            numbers[first : first + n, j] = view.of_value
+        text, ends = values.encoded
+        own = np.diff(ends, prepend=0)
         keys.append(_keys(text, own, column))
         texts.append(text)
         lengths.append(own)
@@ -121,13 +110,6 @@ def _made(encoder: ColumnEncoder) -> KnownValues:
     ints = np.zeros(len(at.TableInt), np.int64)
     ints[at.ROWS] = first
     return KnownValues(Lexicon(slots, ints, places, whole, numbers), views, targets, sizes)
-
-
-def _encoded(values: Mapping[str, int], n: int) -> tuple[bytes, Array]:
-    """Return the first n values in UTF-8, end to end, and their lengths."""
-    if isinstance(values, StoredValues):
-        return values.text, values.lengths
-    return encoded_strings(list(values)[:n])
 
 
 def _keys(text: bytes, lengths: Array, column: int) -> Array:

@@ -35,8 +35,13 @@ from laso.features.inputs import read_input, read_labels
 from laso.features.keys import string_keys
 from laso.features.lists import read_word_list
 from laso.features.numbered_columns import read_cells
-from laso.features.stored import characters, other_bases
-from laso.features.stored_encoder import CHARACTERS, plain_encoder, restore_encoder, stored_names
+from laso.features.stored_encoder import (
+    CHARACTERS,
+    characters,
+    other_bases,
+    plain_encoder,
+    restore_encoder,
+)
 from laso.features.templates import BIAS, LABEL, Template, parse_templates
 from laso.tasks.base import Task
 from laso.tasks.batches import BatchTask
@@ -382,7 +387,7 @@ class SequenceTask(Task):
         else:
             self._learn_values(encoder, header, tensors)
         if "attributes" in tensors:
-            encoder.attributes = stored_names(tensors["attributes"])
+            encoder.attributes = tensors["attributes"]
         self.encoder_ = encoder
 
     def _learn_values(
