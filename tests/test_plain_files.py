@@ -200,6 +200,12 @@ def test_a_vocabulary_is_a_dictionary(parts):
         assert len(before) <= len(made)
 
 
+@quick
+@given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(0, 9), max_size=12))
+def test_equal_hashes_are_found(hashes):
+    assert vocabulary._has_twice(np.array(hashes, np.int64)) == (len(set(hashes)) < len(hashes))
+
+
 def test_strings_with_one_hash_are_not_taken_for_one(monkeypatch):
     monkeypatch.setattr(vocabulary, "text_keys", lambda text, lengths: np.zeros_like(lengths))
     tensors = Vocabulary(["a", "b"]).pack()

@@ -125,8 +125,18 @@ class Vocabulary(Mapping[str, int]):
             raise BadModel("found a string that begins inside of a character")
         made = cls()
         made._numbers, made._encoded = None, (data, ends)
-        if distinct:
-            hashes = np.sort(text_keys(data, ends - starts))
-            if (hashes[1:] == hashes[:-1]).any():
-                made.by_string  # noqa: B018 - raises the error, unless other strings have one hash
+        if distinct and _has_twice(text_keys(data, ends - starts)):
+            made.by_string  # noqa: B018 - raises the error, unless other strings have one hash
         return made
+
+
+def _has_twice(hashes: Array) -> bool:
+    """Return whether two hashes are equal; most are compared with one that has the same place."""
+    n = np.arange(len(hashes), dtype=np.int32)
+    places = hashes & ((4 << len(n).bit_length()) - 1)
+    last = np.empty(4 << len(n).bit_length(), np.int32)
+    last[places] = n
+    of_place = last[places]
+    lost = np.flatnonzero(of_place != n)
+    rest = np.sort(hashes[lost])
+    return bool((hashes[of_place[lost]] == hashes[lost]).any() or (rest[1:] == rest[:-1]).any())
