@@ -6,6 +6,7 @@ did not see: their base features are computed once for each distinct value.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ from laso.features.keys import first_words, mix_arrays, text_keys
 
 if TYPE_CHECKING:
     from laso.features.encoder import ColumnEncoder, View
+    from laso.features.vocabulary import Vocabulary
 
 FEW = 1 << 10  # entries for which there is room at first
 KEPT = 1 << 17  # entries of new values that are kept for the next batch
@@ -58,21 +60,15 @@ def known_values(encoder: ColumnEncoder) -> KnownValues:
     """Return the values of training, which the encoder keeps until it learns more."""
     sizes = tuple(map(len, encoder.vocabularies.values()))
     if encoder.lexicon is None or encoder.lexicon.sizes != sizes:
-        encoder.lexicon = _made(encoder, sizes)
+        views = encoder.views.values()
+        encoder.lexicon = _made(len(encoder.names), encoder.vocabularies, views)
     kept: KnownValues = encoder.lexicon
     return kept
 
 
 def no_values(columns: int) -> KnownValues:
     """Return the values before training, when all are new."""
-    lexicon = Lexicon(
-        np.zeros((2, len(at.SlotColumn)), np.int64),
-        np.zeros(len(at.TableInt), np.int64),
-        np.zeros((0, len(lt.PlaceColumn)), np.int64),
-        np.zeros(PAD, np.uint8),
-        np.zeros((0, 1), np.int32),
-    )
-    return KnownValues(lexicon, [[] for _ in range(columns)], np.full((columns, 1), -1), ())
+    return _made(columns, {}, ())
 
 
 def is_numbered(encoder: ColumnEncoder) -> bool:
@@ -80,17 +76,18 @@ def is_numbered(encoder: ColumnEncoder) -> bool:
     return 0 < len(encoder.names) <= lx.MOST_COLUMNS
 
 
-def _made(encoder: ColumnEncoder, sizes: tuple[int, ...]) -> KnownValues:
-    views: list[list[View]] = [[] for _ in encoder.names]
-    items: list[list[int]] = [[] for _ in encoder.names]
-    for i, view in enumerate(encoder.views.values()):
+def _made(n_columns: int, known: dict[int, Vocabulary], all_views: Iterable[View]) -> KnownValues:
+    sizes = tuple(map(len, known.values()))
+    views: list[list[View]] = [[] for _ in range(n_columns)]
+    items: list[list[int]] = [[] for _ in range(n_columns)]
+    for i, view in enumerate(all_views):
         views[view.column].append(view)
         items[view.column].append(i)
     width = max(1, *map(len, views))
     targets = np.full((len(views), width), -1, np.int64)
     numbers = np.zeros((sum(sizes), width), np.int32)
     keys, texts, columns, lengths, first = [np.zeros(0, np.int64)], [], [], [], 0
-    for n, (column, values) in zip(sizes, encoder.vocabularies.items(), strict=True):
+    for n, (column, values) in zip(sizes, known.items(), strict=True):
         targets[column, : len(items[column])] = items[column]
         for j, view in enumerate(views[column]):
             numbers[first : first + n, j] = view.of_value
