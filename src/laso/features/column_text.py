@@ -50,21 +50,17 @@ class Batch:
         The bytes, and some that follow.
     size : int
         The number of bytes.
-    lines, tokens : int
-        The number of lines, and an upper bound of the number of tokens.
+    lines : int
+        The number of lines.
     lines_before, bytes_before : int
         What is before it in the file.
-    last : bool
-        Whether the file ends with it.
     """
 
     text: Array
     size: int
     lines: int
-    tokens: int
     lines_before: int
     bytes_before: int
-    last: bool = False
 
     def content(self) -> bytes:
         """Return the bytes."""
@@ -106,11 +102,9 @@ class Batches:
                 status, _ = text_kernels()("find_batch", given)
                 end = int(meta[lt.LINES_AT])
                 if status == lt.READ or (ended and end > begin):
-                    n, tokens = int(meta[lt.LINES_READ]), int(meta[lt.N_WORDS])
+                    n = int(meta[lt.LINES_READ])
                     self.rest = self.rest[end - begin :]
-                    last = ended and not self.rest
-                    piece = text[begin : end + PAD]
-                    yield Batch(piece, end - begin, n, tokens, lines, before, last)
+                    yield Batch(text[begin : end + PAD], end - begin, n, lines, before)
                     lines, before, begin = lines + n, before + end - begin, end
                     meta[lt.LINES_READ] = meta[lt.N_WORDS] = 0
             if ended:

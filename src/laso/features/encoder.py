@@ -58,8 +58,10 @@ class View:
 
     def checksum(self) -> int:
         """Return a checksum of the base features of all known values."""
-        names = zlib.crc32("\0".join(self.ids).encode("utf-8", "surrogatepass"))
-        return zlib.crc32(self.of_value.astype("<i4").tobytes(), names)
+        crc = zlib.crc32(self.of_value.astype("<i4").tobytes())
+        for tensor in self.ids.pack().values():
+            crc = zlib.crc32(tensor.tobytes(), crc)
+        return crc
 
 
 @dataclass

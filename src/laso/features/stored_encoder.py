@@ -1,6 +1,7 @@
-"""The values and base features of an encoder in model files without compression.
+"""The values and base features of an encoder in model files.
 
-A file has the strings of each vocabulary, and of each base feature the numbers of all values.
+A file has the strings of each vocabulary; one without compression has those of each base feature,
+too, and the numbers of all values.
 """
 
 from __future__ import annotations
@@ -22,31 +23,50 @@ CHARACTERS = "unicode"
 SAMPLE = 64  # values of which base features are computed again when a model is loaded
 
 
-def plain_encoder(
-    encoder: ColumnEncoder, header: dict[str, Any], tensors: dict[str, Array]
-) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Return header and tensors of an encoder with tensors that need no unpacking."""
-    parts = {f"values.{column}": values.pack() for column, values in encoder.vocabularies.items()}
-    made = {name: tensor for name, tensor in tensors.items() if name not in parts}
-    for i, view in enumerate(encoder.views.values()):
-        if view.bases:
-            parts[f"base.{i}"] = {**view.ids.pack(), "numbers": view.of_value.astype("<i4")}
-    for prefix, part in parts.items():
-        made |= {f"{prefix}.{name}": tensor for name, tensor in part.items()}
-    return {**header, CHARACTERS: characters()}, made
+def values_of(encoder: ColumnEncoder) -> dict[str, Array]:
+    """Return the values of all columns as tensors."""
+    return _joined({f"values.{c}": known.pack() for c, known in encoder.vocabularies.items()})
 
 
-def restore_encoder(encoder: ColumnEncoder, tensors: Mapping[str, Array], *, whole: bool) -> None:
-    """Give an encoder the values of a file; base features are computed again if ``whole``."""
+def bases_of(encoder: ColumnEncoder) -> dict[str, Array]:
+    """Return the base features of all values as tensors, for a file without compression."""
+    return _joined(
+        {
+            f"base.{i}": {**view.ids.pack(), "numbers": view.of_value.astype("<i4")}
+            for i, view in enumerate(encoder.views.values())
+            if view.bases
+        }
+    )
+
+
+def checksums(encoder: ColumnEncoder) -> list[int]:
+    """Return a checksum of each base feature of all values."""
+    return [view.checksum() for view in encoder.views.values() if view.bases]
+
+
+def restore_encoder(
+    encoder: ColumnEncoder, header: Mapping[str, Any], tensors: Mapping[str, Array]
+) -> None:
+    """Give an encoder the values of a file, and their base features.
+
+    A file without compression has base features; these are computed again if they followed another
+    version of Unicode.
+    """
     for column in encoder.vocabularies:
         part = _part(tensors, f"values.{column}.")
         encoder.vocabularies[column] = Vocabulary.unpack(part, distinct=True)
+    is_plain = CHARACTERS in header
     for i, view in enumerate(encoder.views.values()):
         values = encoder.vocabularies[view.column]
-        if view.bases:
+        if not view.bases:
+            view.ids, view.of_value = values, np.arange(len(values), dtype=np.int32)
+        elif is_plain:
+            whole = header[CHARACTERS] != characters()
             _restore_bases(view, _part(tensors, f"base.{i}."), values, whole=whole)
         else:
-            view.ids, view.of_value = values, np.arange(len(values), dtype=np.int32)
+            view.grow(list(values))
+    if not is_plain and checksums(encoder) != header["base features"]:
+        raise _other_bases()
 
 
 def _restore_bases(
@@ -64,8 +84,13 @@ def _restore_bases(
     n = len(values) if whole else min(SAMPLE, len(values))
     some = np.linspace(0, max(0, len(values) - 1), n, dtype=np.int64)
     if apply_bases(view.bases, values.some(some), view.words) != view.ids.some(numbers[some]):
-        raise other_bases()
+        raise _other_bases()
     view.of_value = numbers
+
+
+def _joined(parts: Mapping[str, Mapping[str, Array]]) -> dict[str, Array]:
+    """Return the tensors of all parts, whose names begin with that of the part."""
+    return {f"{prefix}.{n}": t for prefix, part in parts.items() for n, t in part.items()}
 
 
 def _part(tensors: Mapping[str, Array], prefix: str) -> dict[str, Array]:
@@ -73,7 +98,7 @@ def _part(tensors: Mapping[str, Array], prefix: str) -> dict[str, Array]:
     return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
 
 
-def other_bases() -> BadModel:
+def _other_bases() -> BadModel:
     """Return the error about base features that differ from those of training."""
     return BadModel(
         "its base features come out otherwise here, perhaps because another version of Python "

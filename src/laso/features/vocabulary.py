@@ -101,9 +101,12 @@ class Vocabulary(Mapping[str, int]):
     # ------------------------------------------------------------------ files
 
     def pack(self) -> dict[str, Array]:
-        """Return the strings as tensors of a model file without compression."""
+        """Return the strings as tensors of a model file."""
         text, ends = self.encoded
-        return {"text": np.frombuffer(text, np.uint8), "ends": ends.astype("<i8")}
+        return {
+            "text": np.frombuffer(text, np.uint8),
+            "lengths": np.diff(ends, prepend=0).astype("<u4"),
+        }
 
     @classmethod
     def unpack(cls, tensors: Mapping[str, Array], *, distinct: bool) -> Vocabulary:
@@ -111,21 +114,22 @@ class Vocabulary(Mapping[str, int]):
 
         A string that is there twice is found now if ``distinct``, else when one is looked up.
         """
-        text, ends = tensors["text"], tensors["ends"]
-        kinds = [array.dtype.str for array in (text, ends)]
-        if kinds != ["|u1", "<i8"]:
+        text, lengths = tensors["text"], tensors["lengths"]
+        kinds = [array.dtype.str for array in (text, lengths)]
+        if kinds != ["|u1", "<u4"]:
             raise BadModel(f"found strings as {', '.join(kinds)}")
-        starts = np.append(0, ends)[:-1]
-        if (ends < starts).any() or np.append(0, ends)[-1] != len(text):
+        lengths = lengths.astype(np.int64)
+        ends = np.cumsum(lengths)
+        if int(lengths.sum()) != len(text):
             raise BadModel("found strings beyond their text")
-        data = text.tobytes()
+        data, starts = text.tobytes(), ends - lengths
         data.decode("utf-8", "surrogatepass")
         inside = starts[starts < len(text)]
         if ((text[inside] & 0xC0) == 0x80).any():
             raise BadModel("found a string that begins inside of a character")
         made = cls()
         made._numbers, made._encoded = None, (data, ends)
-        if distinct and _has_twice(text_keys(data, ends - starts)):
+        if distinct and _has_twice(text_keys(data, lengths)):
             made.by_string  # noqa: B018 - raises the error, unless other strings have one hash
         return made
 

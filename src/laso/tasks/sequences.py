@@ -37,10 +37,11 @@ from laso.features.lists import read_word_list
 from laso.features.numbered_columns import read_cells
 from laso.features.stored_encoder import (
     CHARACTERS,
+    bases_of,
     characters,
-    other_bases,
-    plain_encoder,
+    checksums,
     restore_encoder,
+    values_of,
 )
 from laso.features.templates import BIAS, LABEL, Template, parse_templates
 from laso.tasks.base import Task
@@ -340,10 +341,7 @@ class SequenceTask(Task):
     def pack(self, keys: Array | None) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return labels, columns, templates and state, and the values of the columns."""
         encoder = self.encoder_
-        tensors = {
-            f"values.{column}": pack_strings(list(values))
-            for column, values in encoder.vocabularies.items()
-        }
+        tensors = values_of(encoder)
         if encoder.attributes and keys is not None:
             known = [encoder.attributes[key] for key in keys.tolist() if key in encoder.attributes]
             tensors["attributes"] = pack_strings(known)
@@ -355,7 +353,7 @@ class SequenceTask(Task):
             "width": encoder.width,
             "templates": [str(template) for template in encoder.templates],
             "state": self.state(),
-            "base features": [view.checksum() for view in encoder.views.values()],
+            "base features": checksums(encoder),
         }
         if encoder.words:
             header["lists"] = list(encoder.words)
@@ -364,8 +362,8 @@ class SequenceTask(Task):
     def pack_plain(
         self, header: dict[str, Any], tensors: dict[str, Array]
     ) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Return what ``pack`` returned with values and base features that need no unpacking."""
-        return plain_encoder(self.encoder_, header, tensors)
+        """Return what ``pack`` returned, with base features that need not be computed."""
+        return {**header, CHARACTERS: characters()}, {**tensors, **bases_of(self.encoder_)}
 
     def unpack(self, header: dict[str, Any], tensors: dict[str, Array]) -> None:
         """Restore what ``pack`` or ``pack_plain`` returned."""
@@ -382,25 +380,10 @@ class SequenceTask(Task):
         }
         encoder = self.make_encoder(templates, tuple(names), tuple(labels), width)
         self._fill_lists(encoder)
-        if CHARACTERS in header:
-            restore_encoder(encoder, tensors, whole=header[CHARACTERS] != characters())
-        else:
-            self._learn_values(encoder, header, tensors)
+        restore_encoder(encoder, header, tensors)
         if "attributes" in tensors:
             encoder.attributes = tensors["attributes"]
         self.encoder_ = encoder
-
-    def _learn_values(
-        self, encoder: ColumnEncoder, header: dict[str, Any], tensors: dict[str, Array]
-    ) -> None:
-        """Number the values of columns, and their base features, as in training."""
-        for column in encoder.vocabularies:
-            values = unpack_strings(tensors[f"values.{column}"])
-            encoder.learn_values(column, values)
-            if len(encoder.vocabularies[column]) != len(values):
-                raise BadModel("found a column value twice")
-        if [view.checksum() for view in encoder.views.values()] != header["base features"]:
-            raise other_bases()
 
 
 def check_strings(value: Any) -> list[str]:
