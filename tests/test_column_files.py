@@ -17,8 +17,9 @@ from laso.cli.settings import Settings
 from laso.data.formats import Format
 from laso.engine import thresholds
 from laso.errors import LasoError
-from laso.features import column_text, numbered_columns, value_tables
+from laso.features import column_text, value_tables
 from laso.features.inputs import read_input
+from laso.features.numbered_columns import read_cells
 
 WORDS = ["a", "The", "cat", "sleeps", "sleepsx", "incomprehensible", "incomprehensiblf", "Ünïcödé"]
 TAGS = ["DT", "NN", "a", "incomprehensible"]
@@ -65,7 +66,6 @@ def labelled(model, data, form, *, fast, batch=3, chunk=64, threads=1):
         patch.object(column_text, "CHUNK", chunk),
         patch.object(thresholds, "SHORT_FILE", 0),
         patch.object(column_files, "is_possible", possible),
-        patch.object(column_files, "sizes_of", lambda _: ()),  # a lexicon always pays
     ):
         try:
             for text in tag.labelled(
@@ -197,9 +197,7 @@ def test_errors_about_a_sentence_name_its_line():
     assert labelled(model, text, Format(), fast=True)[1] is not None
 
 
-@pytest.mark.parametrize("short", [0, 100])
-def test_small_files_take_the_general_way(models, short, monkeypatch):
-    monkeypatch.setattr(thresholds, "SHORT_FILE", short)
+def test_small_files_take_the_general_way(models):
     model, file = models["tagger"], io.BufferedReader(io.BytesIO(b"a DT O\n"))
     plain = column_files.ColumnFile(model, file, Format(), tag_roles(model), 100)
     assert list(plain.texts()) == []
@@ -221,7 +219,7 @@ def tag_roles(model):
         Format("columns", "--"),
         Format("columns", "·"),
         Format("columns", None, "\n"),
-        Format("columns", None, None, ("1", "2")),
+        Format("columns", ""),
     ],
 )
 def test_other_formats_are_not_plain(form):
@@ -244,9 +242,13 @@ def test_new_values_are_kept_within_bounds(models):
 any_word = st.one_of(st.sampled_from(WORDS), st.text(max_size=20), st.just("\ud800"))
 
 
+def general_code(only):
+    """Let the general code read sentences, or compiled code."""
+    return patch("laso.tasks.sequences.read_cells", (lambda *_: None) if only else read_cells)
+
+
 def items(task, X, *, fast):
-    with patch.object(thresholds, "TOKENS_PER_VALUE", 0 if fast else 10**9):
-        task.encoder_.prepared.clear()
+    with general_code(not fast):
         inputs = task.read_inputs(X)
         assert (type(inputs).__name__ == "ItemColumns") == fast
         dataset = task.encode(inputs)
@@ -287,10 +289,9 @@ def test_strings_and_joint_tokens(models):
 )
 def test_what_is_wrong_is_reported_by_the_general_code(models, X):
     task = models["tagger"].task_
-    with patch.object(thresholds, "TOKENS_PER_VALUE", 0):
-        assert numbered_columns.read_cells(X, task.encoder_, 1) is None
-        with pytest.raises(LasoError):
-            task.encode(task.read_inputs(X))
+    assert read_cells(X, task.encoder_, 1) is None
+    with pytest.raises(LasoError):
+        task.encode(task.read_inputs(X))
 
 
 def test_other_capabilities_have_the_same_results(models):
@@ -298,10 +299,9 @@ def test_other_capabilities_have_the_same_results(models):
     for name in ("tagger", "chunker", "parser"):
         model = models[name]
         found = []
-        for worth in (0, 10**9):
-            model.task_.encoder_.prepared.clear()
-            with patch.object(thresholds, "TOKENS_PER_VALUE", worth):
-                assert type(model.task_.read_inputs(X)).__name__.startswith("Item") == (not worth)
+        for general in (False, True):
+            with general_code(general):
+                assert type(model.task_.read_inputs(X)).__name__.startswith("Item") != general
                 found.append(
                     [model.predict(X), model.predict_nbest(X, 2), model.predict_confidence(X)]
                 )
@@ -311,9 +311,9 @@ def test_other_capabilities_have_the_same_results(models):
 def test_copies_and_other_processes_make_their_own_lexicon(models):
     encoder = models["tagger"].task_.encoder_
     value_tables.known_values(encoder)
-    assert encoder.prepared
-    assert not encoder.copied().prepared
-    assert not pickle.loads(pickle.dumps(encoder)).prepared
+    assert encoder.lexicon is not None
+    assert encoder.copied().lexicon is None
+    assert pickle.loads(pickle.dumps(encoder)).lexicon is None
 
 
 def test_more_columns_than_keys_tell_apart_are_left_to_the_general_code(models):
@@ -323,14 +323,14 @@ def test_more_columns_than_keys_tell_apart_are_left_to_the_general_code(models):
     assert not value_tables.is_numbered(encoder)
 
 
-def test_a_lexicon_is_made_when_it_pays_and_again_after_more_training():
+def test_a_lexicon_is_kept_and_made_again_after_more_training():
     model = Tagger(features=FEATURES, epochs=1).fit(KNOWN, [labels_of(s) for s in KNOWN])
     task = model.task_
-    task.encoder_.prepared.clear()
-    X = KNOWN[:2]
-    kinds = [type(task.read_inputs(X)).__name__ for _ in range(20)]
-    assert kinds[0] == "Columns"
-    assert kinds[-1] == "ItemColumns"
+    task.read_inputs(KNOWN[:2])
+    kept = task.encoder_.lexicon
+    task.read_inputs(KNOWN[:2])
+    assert task.encoder_.lexicon is kept
+    assert len(kept.spare) == 1
     model.partial_fit([[("new", "NEW")]], [["O"]])
     task = model.task_
     known = read_input([[("new", "NEW")], [("new", "NEW")]])

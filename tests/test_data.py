@@ -3,6 +3,7 @@
 import io
 import os
 import re
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -14,13 +15,15 @@ from laso.data import (
     load_bundled,
     read,
     read_columns,
-    read_table,
     write_columns,
 )
-from laso.data.plain import plain_columns
-from laso.data.table import Columns, Factor, table_of
+from laso.data.columns import no_token
+from laso.data.table import Columns, Factor, concatenated, table_of
+from laso.engine import thresholds
 from laso.errors import BadData, LasoError, MissingData
+from laso.features import column_text, reading
 from laso.features.inputs import read_input
+from laso.features.reading import read_table
 from tests.spaces import quick
 
 TWO = [[("a", "X"), ("b", "Y")], [("c", "X")]]
@@ -273,9 +276,40 @@ PLAIN = st.builds(
 @quick
 @given(TEXTS | PLAIN | st.binary(max_size=20), FORMS)
 def test_a_table_is_what_the_line_reader_reads(data, form):
-    assert outcome(lambda: read_table(io.BytesIO(data), format=form)) == outcome(
-        lambda: by_lines(data, form)
-    )
+    expected = outcome(lambda: by_lines(data, form))
+    for short in (0, 1 << 14):
+        with patch.object(thresholds, "SHORT_FILE", short):
+            assert outcome(lambda: read_table(io.BytesIO(data), format=form)) == expected
+
+
+@quick
+@given(TEXTS | PLAIN, FORMS, st.sampled_from([1, 3]))
+def test_tables_of_some_sentences_are_those_of_the_whole(data, form, tokens):
+    """Also after a batch that only the general code reads."""
+
+    def joined():
+        tables = list(reading.read_tables(io.BytesIO(data), form, tokens))
+        if not tables:
+            raise no_token("<input>")
+        return concatenated(tables)
+
+    with patch.object(thresholds, "SHORT_FILE", 0), patch.object(column_text, "CHUNK", 8):
+        found = outcome(joined)
+    expected = outcome(lambda: by_lines(data, form))
+    if isinstance(expected, tuple) and len(expected) == 4:
+        expected = (*expected[:2], ["<input>"] * len(expected[0]), expected[3])
+        assert found[2] in ("<input>", expected[2])
+        found = (*found[:2], expected[2], found[3])
+    assert found == expected
+
+
+def by_compiled_code(data, form):
+    """The table, if the general code need not read the file."""
+    with (
+        patch.object(thresholds, "SHORT_FILE", 0),
+        patch.object(reading, "read", side_effect=AssertionError),
+    ):
+        return read_table(io.BytesIO(data), format=form)
 
 
 @pytest.mark.parametrize(
@@ -286,12 +320,18 @@ def test_a_table_is_what_the_line_reader_reads(data, form):
         (b"a X\nb Y\n\nc X\n", Format(comment="#")),
         (b"New York\tX\nb\tY\n\nc\tX\n", Format(separator="\t")),
         (b"a,X\n b,Y\n\n\nc d,X", Format(separator=",")),
+        (b"#a X\nb Y\n", Format(comment="#")),
+        (b"a X\n# Y\n", Format(comment="#")),
+        (b"a\tX \n", Format(separator="\t")),
+        (b"a  X\n", Format()),
+        (b"\xef\xbb\xbfa X\r\nb Y\r\n", Format()),
+        (b"a X\nb Y\n\n\nc X", Format()),
+        (b"\n\na\tX\nb Y\n\nc X\n\n", Format()),
+        ("é ß\nb Y\n".encode(), Format()),
     ],
 )
-def test_plain_files_are_parsed_as_a_whole(data, form):
-    found = plain_columns(data, form, "<input>")
-    assert found is not None
-    assert outcome(lambda: found) == outcome(lambda: by_lines(data, form))
+def test_plain_files_are_read_by_compiled_code(data, form):
+    assert outcome(lambda: by_compiled_code(data, form)) == outcome(lambda: by_lines(data, form))
 
 
 @pytest.mark.parametrize(
@@ -300,15 +340,14 @@ def test_plain_files_are_parsed_as_a_whole(data, form):
         (b"a X\n", Format(separator="")),
         (b"a X\n", Format(separator=", ")),
         (b"a X\n", Format(names=("w",))),
-        (b"#a X\n", Format(comment="#")),
-        (b"a X\n# Y\n", Format(comment="#")),
-        (b"a\tX \n", Format(separator="\t")),
         (b"a\t\tX\n", Format(separator="\t")),
-        (b"a  X\n", Format()),
+        (b"a X\rb Y\n", Format()),
+        (b" ".join([b"a"] * 128), Format()),
     ],
 )
 def test_other_files_are_left_to_the_line_reader(data, form):
-    assert plain_columns(data, form, "<input>") is None
+    with pytest.raises(AssertionError):
+        by_compiled_code(data, form)
 
 
 def test_positions_of_every_format(tmp_path):

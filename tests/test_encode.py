@@ -8,8 +8,7 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laso.data import Format, read_columns, read_table
-from laso.data.plain import plain_columns
+from laso.data import read_columns
 from laso.data.table import Columns, Factor, Features
 from laso.engine.hashing import mix
 from laso.engine.layout import Out
@@ -24,7 +23,9 @@ from laso.features.encoder import (
     take_inputs,
     unpack_strings,
 )
-from laso.features.inputs import mix_arrays, read_input, read_labels, string_keys
+from laso.features.inputs import read_input, read_labels
+from laso.features.keys import mix_arrays, string_keys
+from laso.features.reading import read_table
 from laso.features.templates import LABEL, parse_templates
 from laso.tasks.tagging.encoder import TaggingEncoder
 from laso.tasks.tagging.problem import Tagging, WeightedTagging
@@ -120,20 +121,9 @@ def test_a_column_file_is_read_as_the_precise_reader_reads_it(some_file, text):
 )
 def test_unusual_files_are_left_to_the_precise_reader(some_file, data):
     some_file.write_bytes(data)
-    assert plain_columns(data, Format(), "x") is None
     assert outcome(lambda: sentences_of(read_table(some_file))) == outcome(
         lambda: read_columns(some_file)
     )
-
-
-@pytest.mark.parametrize(
-    "text", ["a X\nb Y\n\nc X\n", "a X\nb Y\n\n\nc X", "\n\na\tX\nb Y\n\nc X\n\n", "é ß\nb Y\n"]
-)
-def test_plain_files_take_the_short_way(some_file, text):
-    some_file.write_text(text, encoding="utf-8")
-    found = plain_columns(text.encode(), Format(), "x")
-    assert found is not None
-    assert sentences_of(found) == read_columns(some_file)
 
 
 # Inputs

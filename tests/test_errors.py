@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from laso import BadData, BadFeature, BadModel, BadTemplate, Chunker, JointTagger, LasoError, Tagger
-from laso.data import Format, Sentence, load_bundled, read, read_table, write_columns
+from laso.data import Format, Sentence, load_bundled, read, write_columns
 from laso.data.table import Columns, located, locating, position
 from laso.errors import InputError, listed, quoted
 from laso.estimators.learning import streaming
 from laso.features import read_templates
 from laso.features.inputs import read_input
+from laso.features.reading import read_table
 from laso.metrics import chunk_scores
 
 TRAIN, TEST = load_bundled()

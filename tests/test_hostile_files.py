@@ -20,6 +20,7 @@ from laso import (
     load_model,
 )
 from laso.features.templates import parse_templates
+from laso.features.vocabulary import Vocabulary
 from laso.files.container import read_file, write_file
 from laso.files.limits import memory_of
 from laso.files.opening import open_input, open_regular
@@ -246,12 +247,12 @@ def many_labels(header, tensors):
 
 def test_values_and_base_features_do_not_multiply(tmp_path):
     """Many values of a column, and many base features of each."""
-    values = "[" + ",".join(f'"{i}"' for i in range(300_000)) + "]"
+    values = Vocabulary(map(str, range(300_000))).pack()
 
     def change(header, tensors):
         chains = [f"w.{'lower.' * i}suffix2[0]" for i in range(1, 40)]
         header["learned"]["templates"] = ["w[0]", *chains, "label[-1]"]
-        tensors["task.values.0"] = np.frombuffer(values.encode(), np.uint8)
+        tensors |= {f"task.values.0.{name}": tensor for name, tensor in values.items()}
 
     refused(rewritten(tmp_path / "model", change), "of memory, which is more")
 

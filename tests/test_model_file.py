@@ -386,10 +386,11 @@ CHANGES = {
     "number of labels": setting("labels", to=1),
     "state": setting("learned", "state", to=1),
     "metadata": setting("metadata", to=1),
-    "words": tensor("task.values.0", lambda t: t[:-1]),
-    "no words": tensor("task.values.0", lambda t: np.frombuffer(b'{"a":1}', np.uint8)),
-    "words that are none": tensor("task.values.0", lambda t: np.frombuffer(b"[1]", np.uint8)),
-    "words twice": tensor("task.values.0", lambda t: np.frombuffer(b'["a","a"]', np.uint8)),
+    "words": tensor("task.values.0.text", lambda t: t[:-1]),
+    "no words": tensor("task.values.0.text", lambda t: np.zeros_like(t) + 0xFF),
+    "words that are none": tensor("task.values.0.text", lambda t: t.astype("<i4")),
+    "words twice": tensor("task.values.0.text", lambda t: np.zeros_like(t)),
+    "fewer words": tensor("task.values.0.lengths", lambda t: t[:-1]),
     "no tensors": lambda header, tensors: tensors.clear(),
 }
 

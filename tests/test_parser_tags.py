@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from laso import BadData, Parser, Tagger, load_model
+from laso.data.table import value_list
 from laso.estimators.learning.jackknife import Jackknife
 from laso.features.inputs import read_input
 from laso.files.estimator import packed_model
 from laso.tasks.parsing.templates import parse_templates, suffix_templates
-from laso.tasks.sequences import label_list
 from tests.commands import Laso
 from tests.test_parser import TEXT, X, Y
 
@@ -59,8 +59,8 @@ def test_tags_of_the_training_data_are_jackknifed():
     jackknife = Jackknife({None: tagger()}, 2)
     table = jackknife.learned(data, ("w", "pos"))
     flat = [token for sentence in X for token in sentence]
-    assert label_list(table.columns[0]) == [word for word, _ in flat]
-    found, position = label_list(table.columns[1]), 0
+    assert value_list(table.columns[0]) == [word for word, _ in flat]
+    found, position = value_list(table.columns[1]), 0
     for i, sentence in enumerate(X):
         rest = [j for j in range(len(X)) if j % 2 != i % 2]
         other = tagger().fit([WORDS[j] for j in rest], [[t for _, t in X[j]] for j in rest])

@@ -9,22 +9,24 @@ from typing import Any
 import numpy as np
 import pytest
 import safetensors.numpy
+from hypothesis import given
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from laso import BadModel, Parser, SearchEstimator, Tagger, exact, load_model, standard
 from laso.cli import app
 from laso.data import load_bundled, write_columns
-from laso.engine import thresholds
 from laso.engine.weights import row_layouts
 from laso.engine.weights.compact import keys_and_rows
 from laso.examples.segmentation import Segmentation
-from laso.features import stored
-from laso.features.inputs import string_keys
+from laso.features import vocabulary
 from laso.features.value_tables import known_values
+from laso.features.vocabulary import Vocabulary
 from laso.files.container import DIGEST, file_bytes, read_bytes, read_file, write_file
 from tests.fuzz.mutants import model_mutant
 from tests.fuzz.targets import TARGETS, outcome
-from tests.test_model_format import by_hand
+from tests.spaces import quick
+from tests.test_model_format import by_hand, strings_by_hand
 
 TRAIN, TEST = load_bundled()
 WORDS = [[token[:2] for token in s] for s in TEST]
@@ -139,41 +141,80 @@ def test_sparse_rows_too(monkeypatch, tmp_path):
 # --------------------------------------------------------------------------- strings
 
 
-def test_values_are_found_by_their_hashes_as_by_a_dictionary(tagger, tmp_path, monkeypatch):
-    """Each look-up by hash, by dictionary and by compiled code is the same."""
-    monkeypatch.setattr(thresholds, "LOOKUPS_PER_STRING", 0)  # never a dictionary
+def test_values_of_a_file_are_found_as_those_of_training(tagger, tmp_path):
+    """Each look-up by dictionary and by compiled code is the same."""
     tagger.save(tmp_path / "plain", compress=False)
     again: Any = load_model(tmp_path / "plain")
     other: Any = load_model(tmp_path / "plain")
     encoder, usual = again.task_.encoder_, tagger.task_.encoder_
     strings = [*usual.vocabularies[0], "none", "", "thé", "\ud800", "cat" * 9]
     for column, known in encoder.vocabularies.items():
-        assert isinstance(known, stored.StoredValues)
         expected = [usual.vocabularies[column].get(s, -1) for s in strings]
+        assert known.some(np.arange(len(known))) == list(usual.vocabularies[column])
         assert known.numbers(strings).tolist() == expected
-        assert known.by_hash([]).tolist() == []
+        assert known.numbers([]).tolist() == []
         assert known.numbers([*strings, 7]).tolist() == [*expected, -1]  # nothing but strings
-        assert dict(known) == usual.vocabularies[column]
+        assert known == usual.vocabularies[column]
+    new = ["none", "thé", "\ud800", "cat" * 9]
     for view, like in zip(encoder.views.values(), usual.views.values(), strict=True):
         assert view.of_value.tolist() == like.of_value.tolist()
-        assert view.numbers(strings).tolist() == like.numbers(strings).tolist()
-    for view, like in zip(encoder.views.values(), usual.views.values(), strict=True):
-        assert dict(view.ids) == like.ids
+        assert view.numbers(new).tolist() == like.numbers(new).tolist()
+        assert view.ids == like.ids
+        assert list(view.ids) == list(like.ids)
         assert view.checksum() == like.checksum()
     lexicons = [known_values(each.task_.encoder_).lexicon for each in (tagger, other)]
     for a, b in zip(*lexicons, strict=True):
         assert np.array_equal(a, b)
 
 
-def test_few_look_ups_make_no_dictionary(tagger, tmp_path):
+def test_compiled_code_makes_no_dictionary(tagger, tmp_path):
     tagger.save(tmp_path / "plain", compress=False)
     again: Any = load_model(tmp_path / "plain")
     known = again.task_.encoder_.vocabularies[0]
+    again.predict([[("the", "DT"), ("unknown", "NN")]] * 2)
+    assert known._numbers is None
     again.predict_single([("the", "DT"), ("unknown", "NN")])
-    assert "made" not in vars(known)
-    for _ in range(len(known)):
-        again.predict_single([("the", "DT"), ("unknown", "NN")])
-    assert "made" in vars(known)
+    assert known._numbers is not None
+
+
+@quick
+@given(st.lists(st.lists(st.text(st.characters(codec=None), max_size=9), max_size=5), max_size=3))
+def test_a_vocabulary_is_a_dictionary(parts):
+    expected: dict[str, int] = {}
+    made = Vocabulary()
+    for strings in parts:
+        before = made.copy()
+        assert made.add(strings).tolist() == [
+            expected.setdefault(string, len(expected)) for string in strings
+        ]
+        again = Vocabulary.unpack(made.pack(), distinct=True)
+        for each in (made, made.copy(), again, pickle.loads(pickle.dumps(made))):
+            assert len(each) == len(expected)
+            assert dict(each) == expected
+            assert list(each) == list(expected)
+            assert each.some(np.arange(len(each))) == list(expected)
+            assert each.numbers([*strings, "x" * 10]).tolist() == [
+                *(expected[string] for string in strings),
+                -1,
+            ]
+        assert len(before) <= len(made)
+
+
+@quick
+@given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(0, 9), max_size=12))
+def test_equal_hashes_are_found(hashes):
+    assert vocabulary._has_twice(np.array(hashes, np.int64)) == (len(set(hashes)) < len(hashes))
+
+
+def test_strings_with_one_hash_are_not_taken_for_one(monkeypatch):
+    monkeypatch.setattr(vocabulary, "text_keys", lambda text, lengths: np.zeros_like(lengths))
+    tensors = Vocabulary(["a", "b"]).pack()
+    assert list(Vocabulary.unpack(tensors, distinct=True)) == ["a", "b"]
+    tensors["text"] = np.frombuffer(b"aa", np.uint8)
+    with pytest.raises(BadModel, match="found a string twice"):
+        Vocabulary.unpack(tensors, distinct=True)
+    with pytest.raises(BadModel, match="found a string twice"):
+        list(Vocabulary.unpack(tensors, distinct=False))
 
 
 def test_base_features_that_come_out_otherwise_are_refused(tagger, tmp_path, monkeypatch):
@@ -184,6 +225,11 @@ def test_base_features_that_come_out_otherwise_are_refused(tagger, tmp_path, mon
     def change(header, tensors):
         tensors["task.base.2.numbers"][-1] ^= 1
 
+    def unsaid(header, tensors):
+        header["learned"].pop("unicode")
+
+    tagger.save(tmp_path / "unsaid", compress=False)
+    assert load_model(rewritten(tmp_path / "unsaid", unsaid)).predict(ODD) == tagger.predict(ODD)
     with pytest.raises(BadModel, match="its base features come out otherwise here"):
         load_model(rewritten(tmp_path / "plain", change))
 
@@ -204,14 +250,11 @@ def test_the_file_is_read_by_hand(tagger, tmp_path):
         if row
     }
     assert found == weights(tagger)
-    ends = arrays["task.values.0.ends"]
-    words = [
-        arrays["task.values.0.text"][a:b].tobytes().decode("utf-8", "surrogatepass")
-        for a, b in zip([0, *ends[:-1]], ends, strict=True)
-    ]
+    words = strings_by_hand(arrays, "task.values.0")
     assert words == list(tagger.task_.encoder_.vocabularies[0])
-    hashes = string_keys(words).view(np.uint64)[arrays["task.values.0.order"]]
-    assert (hashes[1:] > hashes[:-1]).all()
+    bases = strings_by_hand(arrays, "task.base.2")
+    of_words = [bases[i] for i in arrays["task.base.2.numbers"]]
+    assert of_words == [word[-2:].lower() for word in words]
     assert set(safetensors.numpy.load(data)) == set(arrays)
 
 
@@ -300,6 +343,14 @@ def full(header, tensors):
     slots[slots[:, 1] == 0, 1] = 1
 
 
+def twice(header, tensors):
+    text = tensors["task.values.1.text"].tobytes().replace(b"VBD", b"VBG")
+    tensors["task.values.1.text"] = np.frombuffer(text, np.uint8).copy()
+
+
+LENGTHS = "task.values.0.lengths"
+
+
 def turned(name):
     def change(header, tensors):
         tensors[name] = tensors[name][::-1].copy()
@@ -321,19 +372,24 @@ def turned(name):
         (lambda h, t: t.update(slots=t["slots"][:-6]), "expected a power of two"),
         (lambda h, t: t.update(slots=t["slots"][:0]), "expected a power of two"),
         (lambda h, t: t.pop("slots"), "keys"),
-        (set_at("task.values.0.ends", 3, -5), "beyond their text"),
-        (set_at("task.values.0.ends", -1, 10**9), "beyond their text"),
+        (set_at("task.values.0.lengths", 3, 2**32 - 1), "beyond their text"),
+        (set_at("task.values.0.lengths", -1, 10**9), "beyond their text"),
         (cut("task.values.0.text"), "beyond their text"),
         (set_at("task.values.0.text", 5, 0xFF), "decode"),
-        (turned("task.values.0.order"), "found a column value twice"),
-        (set_at("task.values.0.order", 0, 10**9), "an order of other values"),
+        (twice, "found a string twice"),
+        (
+            lambda h, t: t.update({LENGTHS: t[LENGTHS].astype("<i4")}),
+            "as",
+        ),
+        (set_at("task.base.2.lengths", 3, 99), "beyond their text"),
+        (set_at("task.base.2.text", 1, 0xFF), "decode"),
         (set_at("task.base.2.numbers", 0, 10**6), "base features of other strings"),
         (set_at("task.base.2.numbers", 0, -1), "base features of other strings"),
-        (turned("task.base.2.hashes"), "found a base feature twice"),
-        (cut("task.base.2.order"), "found base features as"),
-        (lambda h, t: t.pop("task.base.2.hashes"), "hashes"),
+        (turned("task.base.2.numbers"), "its base features come out otherwise here"),
+        (cut("task.base.2.numbers"), r"found \d+ base features as"),
+        (lambda h, t: t.pop("task.base.2.numbers"), "numbers"),
+        (lambda h, t: t.pop("task.base.2.text"), "text"),
         (lambda h, t: t.pop("task.values.0.text"), "text"),
-        (lambda h, t: h["learned"].pop("unicode"), r"values\.0"),
     ],
 )
 def test_hostile_arrays_are_refused(tagger, tmp_path, change, match):

@@ -25,6 +25,7 @@ from laso.data.formats import Format
 from laso.engine import layout as at
 from laso.engine.machine import all_of, new_table
 from laso.features.column_text import Batches, Reader, written
+from laso.features.value_tables import NewValues, known_values
 from studies import corpus
 from studies.measure import Row, Say, save, table, write
 
@@ -101,7 +102,9 @@ def measure(name: str, model: Any, test: list[Sentence], columns: int) -> Row:
     """Return the nanoseconds of each stage."""
     clock = Clock(sum(map(len, test)))
     text = "".join("".join(" ".join(t) + "\n" for t in s) + "\n" for s in test).encode()
-    reader = Reader(model.task_.encoder_, Format(), range(columns), len(test[0][0]), "test")
+    roles = np.full(len(test[0][0]), -1)
+    roles[:columns] = np.arange(columns)
+    reader = Reader(NewValues(known_values(model.task_.encoder_)), Format(), roles, "test")
     X = [inputs(sentence, columns) for sentence in test]
     model.predict(X[:2])
     for _ in range(ROUNDS):
@@ -114,7 +117,7 @@ def _measure_file(clock: Clock, model: Any, reader: Reader, text: bytes) -> None
     """Time what is done with a file, but for the engine."""
     task, form = model.task_, Format()
     batches = clock("split", lambda: list(Batches(io.BytesIO(text), form, BATCH)))
-    parts = clock("read and number", lambda: [reader.read(batch) for batch in batches])
+    parts = clock("read and number", lambda: [reader.items(batch) for batch in batches])
     clock("items", lambda: [task.encode(part) for part, _ in parts])
     coded = [_coded(model, part) for part, _ in parts]
     outputs = clock("answers", lambda: [task.coded_outputs(*one) for one in coded])

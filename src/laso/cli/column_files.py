@@ -6,22 +6,21 @@ code finds something that it does not read.
 
 from __future__ import annotations
 
-import io
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import IO, TYPE_CHECKING, Any
 
+import numpy as np
+
 from laso.cli.examples import roles_for
-from laso.data.columns import Block
 from laso.data.formats import ColumnRoles, Format
-from laso.data.lines import Resumed, name_of
-from laso.data.reading import read
+from laso.data.lines import Resumed
 from laso.data.table import locating
 from laso.engine.machine import default_threads
-from laso.errors import LasoError
+from laso.errors import BadData
 from laso.features.column_text import Batch, Batches, Reader, is_plain, written
-from laso.features.value_tables import is_numbered, sizes_of
+from laso.features.value_tables import NewValues, is_numbered, known_values
 from laso.tasks.sequences import SequenceTask
 
 if TYPE_CHECKING:
@@ -55,9 +54,8 @@ class ColumnFile:
         trained: ColumnRoles,
         tokens: int,
     ) -> None:
-        self.model, self.file, self.form, self.trained = model, file, form, trained
+        self.model, self.form, self.trained = model, form, trained
         self.task: Any = model.task_
-        self.name = name_of(file)
         self.batches = Batches(file, form, tokens)
         self.roles: ColumnRoles | None = None
         self.first = 0  # the line of the first token
@@ -67,7 +65,7 @@ class ColumnFile:
     def texts(self) -> Iterator[bytes | memoryview]:
         """Yield the labelled batches; ``rest`` is what the general code must read then."""
         if self.batches.is_short:
-            self._leave(self.batches.rest, 0, 0)
+            self.rest = self.batches.left([])
             return
         waiting: deque[tuple[Batch, Future[Any] | None]] = deque()
         threads = default_threads() if self.model.threads is None else int(self.model.threads)
@@ -103,41 +101,26 @@ class ColumnFile:
 
     def _stop(self, batches: list[Batch]) -> None:
         """Leave these batches and all that follows to the general code."""
-        known = b"".join(batch.content() for batch in batches) + self.batches.rest
-        self._leave(known, batches[0].lines_before, batches[0].bytes_before)
-
-    def _leave(self, known: bytes, lines: int, offset: int) -> None:
-        """Leave to the general code what is after so many lines and bytes: the known, and more."""
-        partial = b"" if known.endswith(b"\n") else self.file.readline()
-        parts = (io.BytesIO(known + partial), self.file)
         width = 0 if self.roles is None else self.roles.width
-        self.rest = Resumed(self.name, parts, lines, offset, width, self.first)
+        self.rest = self.batches.left(batches, width, self.first)
 
     def _begin(self, batch: Batch) -> bool:
         """Find the roles of the columns; False if the general code must read the file."""
-        if batch.last and batch.tokens < sum(sizes_of(self.task.encoder_)):
-            return False  # the lexicon would cost more than it brings
-        block = self._first_block(batch)
+        block = self.batches.first_block(batch)
         if block is None:
             return False
-        inputs = [block.names.index(name) for name in self._roles(block).inputs]
+        try:
+            roles = roles_for(block, self.trained, self.form)
+        except BadData:  # the general code raises it, after what is before
+            return False
+        inputs = [block.names.index(name) for name in roles.inputs]
         if len(set(inputs)) != len(self.task.encoder_.names):
             return False
-        self.roles, self.first = self._roles(block), block.line_numbers[0]
-        self.inputs = inputs
+        self.roles, self.first = roles, block.line_numbers[0]
+        self.columns = np.full(len(block.names), -1, np.int64)
+        for column in self.task.encoder_.vocabularies:
+            self.columns[inputs[column]] = column
         return True
-
-    def _first_block(self, batch: Batch) -> Block | None:
-        """Return the first sentence, if the general code reads it and finds its columns."""
-        try:
-            blocks = read(io.BytesIO(batch.content()), format=self.form)
-            block = next((block for block in blocks if block.tokens), None)
-            return None if block is None or not self._roles(block) else block
-        except LasoError:  # the general code raises it, after what is before
-            return None
-
-    def _roles(self, block: Block) -> ColumnRoles:
-        return roles_for(block, self.trained, self.form)
 
     def _labelled(self, batch: Batch) -> memoryview | None:
         """Return the text of a batch with labels; None if the general code must read it."""
@@ -145,9 +128,9 @@ class ColumnFile:
         try:
             reader = self._free.pop()
         except IndexError:
-            encoder, width = self.task.encoder_, self.roles.width
-            reader = Reader(encoder, self.form, self.inputs, width, self.name)
-        sentences = reader.read(batch)
+            values = NewValues(known_values(self.task.encoder_))
+            reader = Reader(values, self.form, self.columns, self.batches.name)
+        sentences = reader.items(batch)
         self._free.append(reader)
         if sentences is None:
             return None

@@ -72,8 +72,8 @@ def _compared(files: list[str], settings: Settings) -> tuple[list[Any], list[Any
     from laso.cli.examples import read
 
     sentences = read(files, settings)
-    names = sentences.items[0].names
-    gold, predicted = (replace(sentences.roles, labels=(name,)) for name in names[-2:])
+    both = sentences.names[-2:]
+    gold, predicted = (replace(sentences.roles, labels=(name,)) for name in both)
     return replace(sentences, roles=gold).outputs, replace(sentences, roles=predicted).outputs
 
 

@@ -7,9 +7,9 @@ import os
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import count, islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
@@ -20,7 +20,10 @@ from laso.cli.settings import Settings
 from laso.data.columns import Block
 from laso.data.formats import CONLLU, TREE, ColumnRoles, Format, default_roles, guessed
 from laso.data.reading import read as read_sentences
+from laso.data.reading import whole
+from laso.data.table import Columns, concatenated, locating, split_sentences, value_list
 from laso.errors import BadData, InputError, LasoError, counted, listed
+from laso.features.reading import ALL, read_tables
 from laso.files.opening import open_input
 from laso.metrics.evaluation import is_known
 
@@ -37,15 +40,22 @@ HEAD = 1 << 16  # bytes of a file by which its format is detected
 class Examples:
     """The examples of files: sentences of columns, or what a task of the user's own has read."""
 
-    items: Sequence[Any]  # blocks; pairs of an input and its output if ``task`` has read them
+    # A table or blocks; pairs of an input and its output if ``task`` has read them.
+    items: Columns | Sequence[Any]
     files: list[tuple[str, int]]  # the name of each file and its number of examples
     form: Format = OF_TASK
     roles: ColumnRoles = NO_COLUMNS
+    example: Block = field(default_factory=Block)  # the first sentence
     task: Task | None = None  # the user's own
-    crc: int = 0  # of the files that ``task`` has read
+    crc: int = 0  # of the files
 
     def __len__(self) -> int:
         return len(self.items)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self.example.names
 
     def _input(self, item: Any) -> Any:
         return self.roles.tokens(item) if self.task is None else item[0]
@@ -53,33 +63,52 @@ class Examples:
     def _output(self, item: Any) -> Any:
         return self.roles.answers(item) if self.task is None else item[1]
 
+    def _some(self, table: Columns, chosen: Sequence[str]) -> Columns:
+        return table.with_columns([self.names.index(name) for name in chosen])
+
     @property
-    def inputs(self) -> list[Any]:
+    def inputs(self) -> Any:
         """The examples as an estimator takes them for X."""
+        if isinstance(self.items, Columns):
+            return self._some(self.items, self.roles.inputs)
         return list(map(self._input, self.items))
 
     @property
     def outputs(self) -> list[Any]:
         """The gold outputs as an estimator takes them for y."""
-        return list(map(self._output, self.items))
+        if not isinstance(self.items, Columns):
+            return list(map(self._output, self.items))
+        columns = self._some(self.items, self.roles.labels).columns
+        labels = (
+            columns[0] if len(columns) == 1 else list(zip(*map(value_list, columns), strict=True))
+        )
+        return split_sentences(labels, self.items.lengths)
+
+    @property
+    def labelled(self) -> tuple[Any, Any]:
+        """What an estimator learns from: X and y, or a table with its labels and None."""
+        if isinstance(self.items, Columns):
+            return self._some(self.items, (*self.roles.inputs, *self.roles.labels)), None
+        return self.inputs, self.outputs
 
     def pairs(self) -> Iterator[tuple[Any, Any]]:
-        """Yield input and gold output of one example at a time."""
+        """Yield input and gold output of one example at a time, unless they are in a table."""
+        assert not isinstance(self.items, Columns)
         return ((self._input(item), self._output(item)) for item in self.items)
+
+    def label_sequences(self) -> Iterable[Any]:
+        """Return the gold outputs, one at a time if they are on disk."""
+        if isinstance(self.items, Columns):
+            return self.outputs
+        return map(self._output, self.items)
 
     def counts(self) -> dict[str, int]:
         """Return the number of examples, or of sentences and tokens, for reports."""
         if self.task is not None:
             return {"examples": len(self)}
+        if isinstance(self.items, Columns):
+            return {"sentences": len(self), "tokens": int(self.items.lengths.sum())}
         return {"sentences": len(self), "tokens": sum(len(block.tokens) for block in self.items)}
-
-    def checksum(self, crc: int = 0) -> int:
-        """Return a checksum of the lines of all sentences, or of the files."""
-        if self.task is not None:
-            return zlib.crc32(self.crc.to_bytes(4, "little"), crc)
-        for block in self.items:
-            crc = zlib.crc32("\n".join(block.lines.values()).encode(), crc)
-        return crc
 
     def metadata(self) -> dict[str, Any]:
         """Return what a model file must know of the files: format, and columns by number from 1."""
@@ -87,7 +116,7 @@ class Examples:
             return {}
         form, roles, numbers = self.form, self.roles, {}
         if form.kind == "columns":
-            numbers = {name: str(i) for i, name in enumerate(self.items[0].names, start=1)}
+            numbers = {name: str(i) for i, name in enumerate(self.names, start=1)}
         inputs, labels = (
             [numbers.get(name, name) for name in names] for names in (roles.inputs, roles.labels)
         )
@@ -96,19 +125,34 @@ class Examples:
             "format": {"kind": form.kind, "separator": form.separator, "comment": form.comment},
         }
 
+    def fits(self, roles: ColumnRoles) -> bool:
+        """Tell whether all sentences have the columns of these roles."""
+        if isinstance(self.items, Columns):
+            return roles.fits(self.names)
+        return all(roles.fits(block.names) for block in self.items)
+
     def is_fully_labelled(self) -> bool:
         """Tell whether the labels of all tokens are known, as far as they can be looked at."""
         if self.task is not None:
             return True
-        return all(is_known(label) for _, outputs in self.pairs() for label in outputs)
+        return all(is_known(label) for outputs in self.label_sequences() for label in outputs)
 
     def evaluation(self, model: SearchEstimator) -> Any:
         """Return the evaluation of a model on these examples."""
         return model.task_.evaluation(self.outputs, model.predict(self.inputs))
 
+    def first(self, n: int) -> Examples:
+        """Return the first examples."""
+        return self.parted(range(n))[1]
+
     def parted(self, chosen: Sequence[int]) -> tuple[Examples, Examples]:
         """Return all examples but the chosen ones, and the chosen ones."""
         out = frozenset(chosen)
+        if isinstance(self.items, Columns):
+            every = range(len(self))
+            pair = [[i for i in every if i not in out], [i for i in every if i in out]]
+            left, held = (self.items.take(some) for some in pair)
+            return replace(self, items=left), replace(self, items=held)
         held_out = [item for i, item in enumerate(self.items) if i in out]
         rest: Sequence[Any]
         if isinstance(self.items, OnDisk):
@@ -122,8 +166,6 @@ class Examples:
 
         ``name`` is what the errors call these sentences: None for X, "dev" for development data.
         """
-        from laso.data.table import locating
-
         return locating(self.items, name=name) if self.task is None else nullcontext()
 
 
@@ -200,32 +242,51 @@ def read(
     first: Block | None = None
     roles: ColumnRoles | None = None
     kept: list[Block] = []
+    tables: list[Columns] = []
     seen: list[tuple[str, Format, int]] = []
+    crc = 0
     for name in files:
-        n = 0
-        with opened(name) as file:
-            form = settings.form(guessed(head_of(file), name))
-            for block in labelled(form, file):
-                if not n:
-                    first = first or block
-                    if block.names != first.names:
-                        raise BadData(
-                            f"found the columns {listed(block.names)}, expected "
-                            f"{listed(first.names)} as in {first.source}",
-                            **place_of(block),
-                        )
-                    roles = roles_of(form, block, settings)
-                assert roles is not None
-                check_columns(block, roles)
-                if not on_disk:
-                    kept.append(block)
-                n += 1
-        if not n:
-            raise BadData("found no token, expected labelled sentences", file=shown(name), line=1)
+        with opened(name) as source:
+            form = settings.form(guessed(head_of(source), name))
+            file = source if on_disk else whole(source)
+            crc = crc_of(file, crc)
+            block = next(labelled(form, file), None)
+            if block is None:
+                message = "found no token, expected labelled sentences"
+                raise BadData(message, file=shown(name), line=1)
+            first = first or block
+            if block.names != first.names:
+                raise BadData(
+                    f"found the columns {listed(block.names)}, expected "
+                    f"{listed(first.names)} as in {first.source}",
+                    **place_of(block),
+                )
+            roles = roles_of(form, block, settings)
+            file.seek(0)
+            if not on_disk and (seen[0][1] if seen else form).kind == "columns":
+                tables += read_tables(file, form, ALL)
+                n = len(tables[-1])
+            else:
+                n = 0
+                for block in labelled(form, file):
+                    check_columns(block, roles)
+                    kept += [] if on_disk else [block]
+                    n += 1
         seen.append((name, form, n))
+    assert first is not None
     assert roles is not None
     blocks = OnDisk(tuple(seen)) if on_disk else kept
-    return Examples(blocks, [(shown(name), n) for name, _, n in seen], seen[0][1], roles)
+    numbers = [(shown(name), n) for name, _, n in seen]
+    items = concatenated(tables) if tables else blocks
+    return Examples(items, numbers, seen[0][1], roles, first, crc=crc)
+
+
+def crc_of(file: IO[bytes], crc: int) -> int:
+    """Return the checksum of a file and of what is before it; the file begins anew."""
+    while part := file.read(HEAD):
+        crc = zlib.crc32(part, crc)
+    file.seek(0)
+    return crc
 
 
 def read_for(model: SearchEstimator, files: Sequence[str], settings: Settings) -> Examples:
@@ -233,7 +294,7 @@ def read_for(model: SearchEstimator, files: Sequence[str], settings: Settings) -
     if settings.task is not None:
         return read_by_task(model.task_, files)
     examples = read(files, settings)
-    return replace(examples, roles=roles_for(examples.items[0], remembered(model), examples.form))
+    return replace(examples, roles=roles_for(examples.example, remembered(model), examples.form))
 
 
 def read_by_task(task: Task, files: Sequence[str], *, labelled: bool = True) -> Examples:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -57,12 +58,12 @@ class Job:
     @cached_property
     def data(self) -> dict[str, Any]:
         """The counts and the checksum of the data, to resume a run and for the model's metadata."""
-        crc = self.train.checksum()
+        files = [self.all.crc, *([] if self.dev is None else [self.dev.crc])]
         return {
             "files": [Path(name).name for name, _ in self.all.files],
             **self.train.counts(),
             "held out": len(self.dev) if self.dev is not None else 0,
-            "checksum": crc if self.dev is None else self.dev.checksum(crc),
+            "checksum": zlib.crc32(repr(files).encode()),
         }
 
     def fit(self, model: SearchEstimator, data: Examples, **how: Any) -> None:
@@ -74,7 +75,7 @@ class Job:
                 stream(data.pairs, store=self.store, **how)
             else:
                 begin = model.resume if resumed else model.fit
-                begin(data.inputs, data.outputs, **how)
+                begin(*data.labelled, **how)
 
 
 # --------------------------------------------------------------------------- planning
@@ -89,7 +90,7 @@ def planned(files: Sequence[str], given: Settings, *, store: Path | None = None)
     if given.dev is None:
         return Job(given, name, examples, *split(examples, given), store=store)
     dev = read([given.dev], replace(given, label=None, inputs=None), task=own_task)
-    if own_task is None and not all(examples.roles.fits(block.names) for block in dev.items):
+    if own_task is None and not dev.fits(examples.roles):
         raise BadData("found other columns than in the training data", file=given.dev, line=1)
     return Job(given, name, examples, examples, replace(dev, roles=examples.roles), store=store)
 
@@ -125,7 +126,7 @@ def with_constraints(given: Settings, task: str, examples: Examples) -> Settings
     chosen = given.set or {}
     if task != "tag" or "constraints" in chosen:
         return given
-    scheme = scheme_of(outputs for _, outputs in examples.pairs())
+    scheme = scheme_of(examples.label_sequences())
     return given if scheme is None else replace(given, set={**chosen, "constraints": scheme})
 
 
@@ -169,7 +170,7 @@ def learn(
     beside = path.with_name(path.name + CHECKPOINT)
     model = job.estimator()
     how: dict[str, Any] = {
-        "dev": None if job.dev is None else (job.dev.inputs, job.dev.outputs),
+        "dev": None if job.dev is None else job.dev.labelled,
         "progress": shown,
         "checkpoint": Checkpoint(beside, metadata={"data": job.data}),
     }

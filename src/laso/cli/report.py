@@ -70,8 +70,8 @@ class Finish:
         if not dev.is_fully_labelled():
             return
         shown.stage("calibrating")
-        first = slice(CALIBRATED)
-        X, y = dev.inputs[first], dev.outputs[first]
+        first = dev.first(CALIBRATED)
+        X, y = first.inputs, first.outputs
         self.model.calibrate(X, y)
         self.error = self.model.reliability(X, y).error
 

@@ -16,7 +16,6 @@ from laso.cli import options
 
 if TYPE_CHECKING:
     from laso.cli.settings import Settings
-    from laso.data.columns import Block
     from laso.data.formats import ColumnRoles, Format
     from laso.estimators import SearchEstimator
 
@@ -175,6 +174,7 @@ def labelled(
     """Yield the labelled sentences as UTF-8 text, some at a time."""
     from laso.cli.column_files import ColumnFile, is_possible
     from laso.cli.examples import STDIN, Examples, head_of, remembered, roles_for, tag_columns
+    from laso.data.columns import batches
     from laso.data.formats import written
     from laso.data.reading import read
 
@@ -244,20 +244,6 @@ def recognised(
         elif len(trained.inputs) == 1 and not is_column_file(head, trained, labels):
             guess = Format("text")
     return settings.form(guess)
-
-
-def batches(blocks: Iterator[Block], size: int) -> Iterator[list[Block]]:
-    """Yield lists of blocks that have at least ``size`` tokens together."""
-    batch: list[Block] = []
-    tokens = 0
-    for block in blocks:
-        batch.append(block)
-        tokens += len(block.tokens)
-        if tokens >= size:
-            yield batch
-            batch, tokens = [], 0
-    if batch:
-        yield batch
 
 
 @contextmanager

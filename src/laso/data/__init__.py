@@ -3,9 +3,10 @@
 lines.py      lines with their numbers
 columns.py    the line-by-line reader of column files, and the writer
 formats.py    the formats, how to detect them, and which columns are inputs and labels
-reading.py    read and read_table: the reader of all formats
+reading.py    read: the general reader of all formats
 table.py      sentences as columns with positions; errors with file and line
-plain.py      the fast parser of plain column files
+
+``laso.features.reading.read_table`` reads a file as a whole table, by compiled code where that can.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from laso.data.columns import Block, Sentence, Token, read_columns, write_columns
 from laso.data.formats import Format
-from laso.data.reading import read, read_table
+from laso.data.reading import read
 from laso.data.registry import CORPORA
 from laso.errors import MissingData
 
@@ -30,7 +31,6 @@ __all__ = [
     "load_bundled",
     "read",
     "read_columns",
-    "read_table",
     "write_columns",
 ]
 

@@ -123,6 +123,20 @@ def read_blocks(
         yield block
 
 
+def batches(blocks: Iterable[Block], size: float) -> Iterator[list[Block]]:
+    """Yield lists of blocks that have at least ``size`` tokens together."""
+    batch: list[Block] = []
+    tokens = 0
+    for block in blocks:
+        batch.append(block)
+        tokens += len(block.tokens)
+        if tokens >= size:
+            yield batch
+            batch, tokens = [], 0
+    if batch:
+        yield batch
+
+
 def _numbers(columns: int | None) -> tuple[str, ...]:
     """Return the default names of columns: their numbers, counted from 1."""
     return tuple(map(str, range(1, (columns or 0) + 1)))

@@ -1,4 +1,4 @@
-"""The one reader of files: sentences of every format, one by one or as a whole table."""
+"""The general reader of files: the sentences of every format, one by one."""
 
 from __future__ import annotations
 
@@ -7,17 +7,14 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
-from laso.data.columns import Block, no_token, read_blocks
+from laso.data.columns import Block, read_blocks
 from laso.data.formats import CONLLU, KINDS, LABELS, WORDS, Format, guessed
-from laso.data.lines import Resumed, Source, name_of, numbered_lines
+from laso.data.lines import Source, name_of, numbered_lines
 from laso.data.tokenizer import sentences
 from laso.errors import BadData, listed, quoted
 from laso.files.opening import open_input
-
-if TYPE_CHECKING:
-    from laso.data.table import Columns
 
 HEAD = 1 << 16  # bytes of a file by which its format is detected
 _NO_WORD = re.compile(r"\d+[-.]\d+\t")  # a multiword token or an empty node
@@ -46,47 +43,15 @@ def read(source: Source, *, format: Format | str = "columns") -> Iterator[Block]
     ...     print(sentence.tokens, sentence.line_numbers)
     [('The', 'DT'), ('cat', 'NN')] [1, 2]
     """
-    form = _form(format)
+    form = format_of(format)
     return READERS[form.kind](source, form)
-
-
-def read_table(source: Source, *, format: Format | str = "columns") -> Columns:  # noqa: A002
-    """Read all sentences of a file into columns with positions.
-
-    Plain column files (UTF-8, one separator between columns, no comments) are parsed as a whole,
-    which is several times faster; ``read`` reads all others. The result and the errors are the
-    same.
-    """
-    from laso.data.plain import plain_columns
-    from laso.data.table import table_of
-
-    form = _form(format)
-    name = name_of(source)
-    if form.kind == "columns" and not isinstance(source, (io.TextIOBase, Resumed)):
-        data = _bytes_of(source)
-        columns = plain_columns(data, form, name)
-        if columns is not None:
-            return columns
-        source = io.BytesIO(data)
-        source.name = name
-    table = table_of(list(read(source, format=form)))
-    if not len(table):
-        raise no_token(name)
-    return table
 
 
 def contents(path: str | os.PathLike[str]) -> tuple[io.BytesIO, Format]:
     """Return a file as a whole, which may be a pipe, and its format by name and first lines."""
-    file = io.BytesIO(_bytes_of(path))
-    file.name = os.fspath(path)
+    file = whole(path)
     head = file.getbuffer()[:HEAD].tobytes().decode("utf-8", "replace")
     return file, guessed(head[: head.rfind("\n") + 1] or head, file.name)
-
-
-def read_column_file(file: io.BytesIO, form: Format) -> Columns:
-    """Read a file of columns; another format, which would be taken for columns, is BadData."""
-    check_format(name_of(file), form)
-    return read_table(file)
 
 
 def check_format(name: str, form: Format) -> None:
@@ -100,19 +65,24 @@ def check_format(name: str, form: Format) -> None:
         )
 
 
-def _form(given: Format | str) -> Format:
+def format_of(given: Format | str) -> Format:
+    """Return a format, which may be given by its name; ValueError if there is none of that kind."""
     form = Format(given) if isinstance(given, str) else given
     if form.kind not in KINDS:
         raise ValueError(f"format must be one of {', '.join(KINDS)}, found {quoted(form.kind)}")
     return form
 
 
-def _bytes_of(source: str | os.PathLike[str] | IO[bytes] | IO[str]) -> bytes:
+def whole(source: str | os.PathLike[str] | IO[bytes]) -> io.BytesIO:
+    """Return a file of bytes as a whole, in memory under the same name."""
     if isinstance(source, (str, os.PathLike)):
         with open_input(source) as file:
-            return file.read()
-    data = source.read()
-    return data if isinstance(data, bytes) else data.encode("utf-8")
+            data = file.read()
+    else:
+        data = source.read()
+    made = io.BytesIO(data)
+    made.name = name_of(source)
+    return made
 
 
 # --------------------------------------------------------------------------- formats

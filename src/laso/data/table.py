@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, count
+from itertools import chain, count, pairwise
 from operator import itemgetter
 from typing import Any, TypeAlias, TypedDict
 
@@ -50,15 +50,15 @@ class Columns:
         The number of tokens of each sentence.
     columns : list of columns
         Each has a value for every token, sentence after sentence.
-    source : str, optional
-        The name of the file.
+    source : str or list of str, optional
+        The name of the file, or that of each sentence.
     lines : array of int32, optional
         The number of each token's line in the file, counted from 1.
     """
 
     lengths: Array
     columns: list[Column]
-    source: str | None = None
+    source: str | list[str] | None = None
     lines: Array | None = None
 
     def __len__(self) -> int:
@@ -68,14 +68,19 @@ class Columns:
         """Return the sentences without their last column, and that column."""
         return replace(self, columns=self.columns[:-1]), self.columns[-1]
 
+    def with_columns(self, chosen: Sequence[int]) -> Columns:
+        """Return the sentences with some of their columns, given by their indices."""
+        return replace(self, columns=[self.columns[i] for i in chosen])
+
     def take(self, order: Sequence[int] | Array) -> Columns:
         """Return some of the sentences, given by their indices, in that order."""
         chosen = np.asarray(order, np.int64)
         tokens = tokens_of(self.lengths, chosen)
+        source = self.source
         return Columns(
             self.lengths[chosen],
             [_taken(column, tokens) for column in self.columns],
-            self.source,
+            [source[i] for i in chosen.tolist()] if isinstance(source, list) else source,
             None if self.lines is None else self.lines[tokens],
         )
 
@@ -160,6 +165,19 @@ def _taken(column: Column, tokens: Array) -> Column:
     return [column[i] for i in tokens.tolist()]
 
 
+def value_list(column: Column) -> list[Any]:
+    """Return the values of all tokens as one list."""
+    if isinstance(column, Factor):
+        return list(np.array(column.values, dtype=object)[column.codes].tolist())
+    return list(column)
+
+
+def split_sentences(column: Column, lengths: Array) -> list[list[Any]]:
+    """Split the values of all tokens into a list for each sentence."""
+    flat = value_list(column)
+    return [flat[a:b] for a, b in pairwise([0, *np.cumsum(lengths).tolist()])]
+
+
 # --------------------------------------------------------------------------- from tokens to columns
 
 
@@ -206,6 +224,26 @@ def table_of(blocks: Sequence[Block]) -> Columns:
     return Columns(lengths, columns, full[0].source if full else None, lines)
 
 
+def concatenated(tables: Sequence[Columns]) -> Columns:
+    """Return the sentences of several files, with their positions."""
+    if len(tables) == 1:
+        return tables[0]
+    names = [str(table.source) for table in tables for _ in range(len(table))]
+    columns = [_joined(parts) for parts in zip(*(t.columns for t in tables), strict=True)]
+    lengths, lines = (
+        np.concatenate([getattr(t, name) for t in tables]) for name in ("lengths", "lines")
+    )
+    return Columns(lengths, columns, names, lines)
+
+
+def _joined(parts: Sequence[Any]) -> Column:
+    if not all(isinstance(part, Factor) for part in parts):
+        return list(chain.from_iterable(map(value_list, parts)))
+    number: defaultdict[str, int] = defaultdict(count().__next__)
+    codes = [np.array([number[value] for value in p.values], np.int32)[p.codes] for p in parts]
+    return Factor(np.concatenate(codes), list(number))
+
+
 # --------------------------------------------------------------------------- positions
 
 
@@ -242,7 +280,8 @@ def located(
     if isinstance(data, Columns):
         if data.lines is None:
             return error
-        return error.at(file=data.source, line=int(data.lines[int(data.lengths[:i].sum()) + j]))
+        file = data.source[i] if isinstance(data.source, list) else data.source
+        return error.at(file=file, line=int(data.lines[int(data.lengths[:i].sum()) + j]))
     block = None if isinstance(data, Features) else data[i]
     if not isinstance(block, Block):
         return error

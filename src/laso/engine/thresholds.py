@@ -27,7 +27,5 @@ MOST_GROWTH = 64  # times the usual number of nodes and edges
 # Threads (estimators/prediction.py)
 THREADED_ITEMS = 2000  # for fewer, threads cost more than they bring
 
-# Numbering strings (features/numbered_columns.py, features/stored.py, features/column_text.py)
-TOKENS_PER_VALUE = 4  # tokens for each value of training that are numbered before a lexicon pays
-LOOKUPS_PER_STRING = 16  # a dictionary is made after one look-up for so many strings
-SHORT_FILE = 1 << 14  # bytes of a file for which no code need be loaded
+# Reading files (features/column_text.py)
+SHORT_FILE = 1 << 14  # bytes of a file that the general code reads as fast

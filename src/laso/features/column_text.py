@@ -5,21 +5,25 @@ What a file may have and this code does not read, ``laso.data.columns`` reads.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
 
+from laso.data.columns import Block
 from laso.data.formats import Format, cells
-from laso.data.lines import BOM
-from laso.data.table import Array, ItemColumns
+from laso.data.lines import BOM, Resumed, name_of
+from laso.data.reading import read
+from laso.data.table import Array, Columns, ItemColumns
 from laso.engine import thresholds
 from laso.engine.native import text_kernels
 from laso.engine.text import layout as lt
 from laso.engine.text.layout import PAD, Cells, Lines
-from laso.features.encoder import ColumnEncoder
-from laso.features.value_tables import NewValues, known_values
+from laso.engine.text.lexicon import MOST_COLUMNS
+from laso.errors import BadData
+from laso.features.value_tables import NewValues
 
 CHUNK = 1 << 18  # bytes to read at a time
 NONE = np.zeros(0, np.int64)
@@ -30,7 +34,7 @@ def is_plain(form: Format) -> bool:
     marks = (form.separator or " ", form.comment or "#")
     return (
         form.kind == "columns"
-        and not form.names
+        and form.separator != ""
         and len((form.separator or " ").encode("utf-8", "replace")) == 1
         and not any(mark in text for mark in "\r\n" for text in marks)
     )
@@ -46,21 +50,17 @@ class Batch:
         The bytes, and some that follow.
     size : int
         The number of bytes.
-    lines, tokens : int
-        The number of lines, and an upper bound of the number of tokens.
+    lines : int
+        The number of lines.
     lines_before, bytes_before : int
         What is before it in the file.
-    last : bool
-        Whether the file ends with it.
     """
 
     text: Array
     size: int
     lines: int
-    tokens: int
     lines_before: int
     bytes_before: int
-    last: bool = False
 
     def content(self) -> bytes:
         """Return the bytes."""
@@ -77,7 +77,7 @@ class Batches:
     """Splits a file into batches, each of the fewest blocks that have so many tokens together."""
 
     def __init__(self, file: IO[bytes], form: Format, tokens: int) -> None:
-        self.file = file
+        self.file, self.form, self.name = file, form, name_of(file)
         self.comment = comment_of(form)
         self.tokens = tokens
         self.rest = file.read(CHUNK)  # bytes that were read and are in no batch yet
@@ -102,11 +102,9 @@ class Batches:
                 status, _ = text_kernels()("find_batch", given)
                 end = int(meta[lt.LINES_AT])
                 if status == lt.READ or (ended and end > begin):
-                    n, tokens = int(meta[lt.LINES_READ]), int(meta[lt.N_WORDS])
+                    n = int(meta[lt.LINES_READ])
                     self.rest = self.rest[end - begin :]
-                    last = ended and not self.rest
-                    piece = text[begin : end + PAD]
-                    yield Batch(piece, end - begin, n, tokens, lines, before, last)
+                    yield Batch(text[begin : end + PAD], end - begin, n, lines, before)
                     lines, before, begin = lines + n, before + end - begin, end
                     meta[lt.LINES_READ] = meta[lt.N_WORDS] = 0
             if ended:
@@ -114,6 +112,23 @@ class Batches:
             more = self.file.read(max(CHUNK, len(self.rest)))
             ended = not more
             self._add(meta, more, begin)
+
+    def first_block(self, batch: Batch) -> Block | None:
+        """Return the first sentence of a batch; None if only the general code can read it."""
+        try:
+            blocks = read(io.BytesIO(batch.content()), format=self.form)
+            block = next((block for block in blocks if block.tokens), None)
+        except BadData:  # the general code raises it, after what is before
+            return None
+        return block if block is None or len(block.names) <= MOST_COLUMNS else None
+
+    def left(self, batches: Sequence[Batch], columns: int = 0, first: int = 0) -> Resumed:
+        """Return what is from these batches on, for the general code; see ``Resumed``."""
+        known = b"".join(batch.content() for batch in batches) + self.rest
+        known += b"" if known.endswith(b"\n") else self.file.readline()
+        lines, offset = (batches[0].lines_before, batches[0].bytes_before) if batches else (0, 0)
+        parts = (io.BytesIO(known), self.file)
+        return Resumed(self.name, parts, lines, offset, columns, first)
 
     def _add(self, meta: Array, data: bytes, begin: int) -> None:
         """Append bytes to the rest, whose first ``begin`` bytes were removed."""
@@ -142,31 +157,40 @@ class Reader:
 
     Parameters
     ----------
-    encoder : ColumnEncoder
+    values : NewValues
         Numbers the values.
     form : Format
         The format of the file.
-    inputs : sequence of int
-        The column of the file, from 0, of each input column.
-    width : int
-        The number of columns of the file.
+    roles : array of int64
+        The input column of each column of the file, -1 if it is none.
     name : str
         The name of the file.
     """
 
-    def __init__(
-        self, encoder: ColumnEncoder, form: Format, inputs: Sequence[int], width: int, name: str
-    ) -> None:
-        self.roles = np.full(width, -1, np.int64)
-        for column in encoder.vocabularies:
-            self.roles[inputs[column]] = column
-        self.inputs, self.name, self.form = len(inputs), name, form
+    def __init__(self, values: NewValues, form: Format, roles: Array, name: str) -> None:
+        self.values, self.roles, self.name = values, roles, name
         self.comment = comment_of(form)
         self.separator = -1 if form.separator is None else ord(form.separator)
-        self.values = NewValues(known_values(encoder))
 
-    def read(self, batch: Batch) -> tuple[ItemColumns, Lines] | None:
+    def items(self, batch: Batch) -> tuple[ItemColumns, Lines] | None:
         """Return the sentences of a batch, and its lines; None if general code must read it."""
+        self.values.limit()
+        cells, given = self._cells(batch) or (None, None)
+        if cells is None or given is None:
+            return None
+        items, numbers = self.values.items(cells.codes), given.numbers[: len(cells.codes)]
+        return ItemColumns(cells.lengths, [], self.name, numbers, items), given
+
+    def table(self, batch: Batch) -> Columns | None:
+        """Return the sentences of a batch with their values; None if general code must read it."""
+        self.values.clear()
+        cells, given = self._cells(batch) or (None, None)
+        if cells is None or given is None:
+            return None
+        columns = self.values.factors(cells.codes)
+        return Columns(cells.lengths, columns, self.name, given.numbers[: len(cells.codes)])
+
+    def _cells(self, batch: Batch) -> tuple[Cells, Lines] | None:
         if not _is_text(batch.content()):
             return None
         n = batch.lines
@@ -178,28 +202,24 @@ class Reader:
             np.empty(n, np.int32),
             np.zeros(len(lt.LinesMeta), np.int64),
         )
-        found = Cells(np.zeros((n, self.inputs), np.int32), np.empty(n, np.int64))
-        self.values.limit()
+        given.meta[[lt.LINES_AT, lt.LINES_STOP, lt.LINES_READ, lt.SEPARATOR]] = (
+            batch.start,
+            batch.size,
+            batch.lines_before,
+            self.separator,
+        )
+        values, width = self.values, len(self.values.known.views)
+        cells = Cells(np.zeros((n, width), np.int32), np.empty(n, np.int64))
         status = lt.MORE_TEXT
         while status == lt.MORE_TEXT:
-            given.meta[:] = 0
-            given.meta[[lt.LINES_AT, lt.LINES_STOP, lt.LINES_READ, lt.SEPARATOR]] = (
-                batch.start,
-                batch.size,
-                batch.lines_before,
-                self.separator,
-            )
-            values = self.values
             status, tokens = text_kernels()(
-                "read_lines", given, found, values.known.lexicon, values.lexicon
+                "read_lines", given, cells, values.known.lexicon, values.lexicon
             )
             if status == lt.MORE_TEXT:
-                values.make_room(batch.size)
+                values.make_room()
         if status != lt.READ:
             return None
-        lengths = found.lengths[: int(given.meta[lt.N_SENTENCES])]
-        items = self.values.items(found.codes[:tokens])
-        return ItemColumns(lengths, [], self.name, given.numbers[:tokens], items), given
+        return Cells(cells.codes[:tokens], cells.lengths[: int(given.meta[lt.N_SENTENCES])]), given
 
 
 def _is_text(data: bytes) -> bool:

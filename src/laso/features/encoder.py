@@ -1,6 +1,6 @@
 """Columns and feature lists of tokens as arrays of integers.
 
-Each column has a dictionary from its values to integers; base features are computed once for each
+Each column has a vocabulary, which numbers its values; base features are computed once for each
 distinct value. A value that did not occur in training gets the number ``UNKNOWN``, whose features
 have no weights.
 """
@@ -9,22 +9,21 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from itertools import count, repeat
-from typing import Any, Self
+from itertools import repeat
+from typing import Any, Self, cast
 
 import numpy as np
 
 from laso.data.table import Column, Columns, Data, Factor, Features, ItemColumns, position
 from laso.engine.layout import Array, Dataset
-from laso.errors import BadData, BadTemplate, listed, quoted
+from laso.errors import BadData, BadModel, BadTemplate, listed, quoted
 from laso.features.base import WordLists, apply_bases, list_path
-from laso.features.inputs import string_keys
-from laso.features.stored import made_dict, numbers_in
+from laso.features.keys import string_keys
 from laso.features.templates import LABEL, Atom, Template, shown
+from laso.features.vocabulary import UNKNOWN, Vocabulary
 
 MOST_FEATURES = 2**31 - 1  # items are 32 bits wide
 
@@ -36,26 +35,13 @@ class View:
     column: int
     bases: tuple[str, ...]
     words: WordLists
-    ids: Mapping[str, int] = field(default_factory=dict)
+    ids: Vocabulary = field(default_factory=Vocabulary)  # that of the column without bases
     of_value: Array = field(default_factory=lambda: np.zeros(0, np.int32))  # number of each value
 
     def grow(self, values: Sequence[str]) -> None:
         """Number the base features of new values of the column."""
-        if not self.bases and not self.ids:  # the values themselves
-            self.ids = dict(zip(values, count(), strict=False))
-            self.of_value = np.arange(len(values), dtype=np.int32)
-            return
         found = apply_bases(self.bases, values, self.words)
-        if not self.ids:  # numbers each string when it is first looked up
-            first: dict[str, int] = defaultdict(count().__next__)
-            self.of_value = np.fromiter(map(first.__getitem__, found), np.int32, len(found))
-            self.ids = dict(first)
-            return
-        self.ids = ids = made_dict(self.ids)
-        fresh = [value for value in dict.fromkeys(found) if value not in ids]
-        ids |= zip(dict.fromkeys(fresh), count(len(ids)), strict=False)
-        new = np.fromiter(map(ids.__getitem__, found), np.int32, len(found))
-        self.of_value = np.concatenate([self.of_value, new])
+        self.of_value = np.concatenate([self.of_value, self.ids.add(found)])
 
     def encode(self, codes: Array, unknown: Sequence[str]) -> Array:
         """Return the numbers for value codes; codes beyond the known values index ``unknown``."""
@@ -66,12 +52,16 @@ class View:
 
     def numbers(self, values: Sequence[str]) -> Array:
         """Return the numbers of values that the column did not have in training."""
-        return numbers_in(self.ids, apply_bases(self.bases, values, self.words))
+        if not self.bases:
+            return np.full(len(values), UNKNOWN, np.int32)
+        return self.ids.numbers(apply_bases(self.bases, values, self.words))
 
     def checksum(self) -> int:
         """Return a checksum of the base features of all known values."""
-        names = zlib.crc32("\0".join(self.ids).encode("utf-8", "surrogatepass"))
-        return zlib.crc32(self.of_value.astype("<i4").tobytes(), names)
+        crc = zlib.crc32(self.of_value.astype("<i4").tobytes())
+        for tensor in self.ids.pack().values():
+            crc = zlib.crc32(tensor.tobytes(), crc)
+        return crc
 
 
 @dataclass
@@ -85,12 +75,12 @@ class ColumnEncoder:
     names: tuple[str, ...]  # of the columns; empty if tokens have feature lists
     labels: tuple[str, ...]
     width: int = -1  # of matrices
-    vocabularies: dict[int, Mapping[str, int]] = field(default_factory=dict)
+    vocabularies: dict[int, Vocabulary] = field(default_factory=dict)
     views: dict[tuple[int, tuple[str, ...]], View] = field(default_factory=dict)
-    attributes: Mapping[int, str] = field(default_factory=dict)  # names of listed features, by key
     words: dict[str, frozenset[str]] = field(default_factory=dict)  # of lists, by path
     _specs: dict[Any, Array] = field(default_factory=dict, repr=False)
-    prepared: dict[str, Any] = field(default_factory=dict, repr=False)  # what others keep here
+    _attributes: dict[int, str] | Array = field(default_factory=dict, repr=False)
+    lexicon: Any = field(default=None, repr=False)  # see laso.features.value_tables.known_values
 
     def __post_init__(self) -> None:
         for template in self.templates:
@@ -98,13 +88,28 @@ class ColumnEncoder:
             for atom in template.atoms:
                 if self._is_input(atom):
                     column = self._column(template, atom.column)
-                    self.vocabularies.setdefault(column, {})
-                    view = View(column, atom.bases, self.words)
+                    values = self.vocabularies.setdefault(column, Vocabulary())
+                    ids = Vocabulary() if atom.bases else values
+                    view = View(column, atom.bases, self.words, ids)
                     self.views.setdefault((column, atom.bases), view)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy or another process gets: nothing that is quickly made again."""
-        return {**self.__dict__, "prepared": {}}
+        return {**self.__dict__, "lexicon": None}
+
+    @property
+    def attributes(self) -> dict[int, str]:
+        """The names of listed features, by key; those of a file are unpacked when one is needed."""
+        if isinstance(self._attributes, np.ndarray):
+            try:
+                self.attributes = named_keys(unpack_strings(self._attributes))
+            except ValueError as error:
+                raise BadModel(f"found no names of features: {error}") from error
+        return cast("dict[int, str]", self._attributes)
+
+    @attributes.setter
+    def attributes(self, names: dict[int, str] | Array) -> None:
+        self._attributes = names
 
     def _is_input(self, atom: Atom) -> bool:
         """Return whether the atom refers to an input column."""
@@ -159,25 +164,22 @@ class ColumnEncoder:
     def copied(self) -> Self:
         """Return a copy that may grow while this one encodes in other threads."""
         made = copy(self)
-        made.vocabularies = {column: {**known} for column, known in self.vocabularies.items()}
+        made.vocabularies = {column: known.copy() for column, known in self.vocabularies.items()}
         made.words = {**self.words}
-        made.views = {
-            key: replace(view, ids={**view.ids}, words=made.words)
-            for key, view in self.views.items()
-        }
-        made.attributes, made._specs = {**self.attributes}, {**self._specs}
-        made.prepared = {}
+        made.views = {}
+        for key, view in self.views.items():
+            ids = view.ids.copy() if view.bases else made.vocabularies[view.column]
+            made.views[key] = replace(view, ids=ids, words=made.words)
+        made.attributes, made._specs, made.lexicon = {**self.attributes}, {**self._specs}, None
         return made
 
     def learn_attributes(self, names: Sequence[str]) -> None:
         """Store the names of the features in feature lists."""
-        self.attributes = attributes = made_dict(self.attributes)
-        attributes |= zip(string_keys(names).tolist(), names, strict=True)
+        self.attributes |= named_keys(names)
 
     def learn_values(self, column: int, values: Sequence[str]) -> None:
         """Number new values of a column, in their order, and their base features."""
-        self.vocabularies[column] = known = made_dict(self.vocabularies[column])
-        known |= zip(dict.fromkeys(values), count(len(known)), strict=False)
+        self.vocabularies[column].add(values)
         for view in self.views.values():
             if view.column == column:
                 view.grow(values)
@@ -247,10 +249,11 @@ def first_token(lengths: Array) -> Any:
     return position(lengths, 0) if lengths.sum() else {}
 
 
-def _new_values(column: Column, known: Mapping[str, int], lengths: Array) -> list[str]:
+def _new_values(column: Column, known: Vocabulary, lengths: Array) -> list[str]:
     check_hashable(column, lengths)
     values = column.values if isinstance(column, Factor) else dict.fromkeys(column)
-    new = [value for value in values if value not in known]
+    numbers = known.by_string
+    new = [value for value in values if value not in numbers]
     if not isinstance(column, Factor):
         _check_strings(new, column, lengths)
     return new
@@ -285,18 +288,16 @@ def _check_strings(values: Iterable[Any], column: Sequence[Any], lengths: Array)
             )
 
 
-def _encode_column(
-    column: Column, known: Mapping[str, int], lengths: Array
-) -> tuple[Array, list[str]]:
+def _encode_column(column: Column, known: Vocabulary, lengths: Array) -> tuple[Array, list[str]]:
     """Return the codes of a column and its unknown values, whose codes follow the known ones."""
     n = len(known)
     if isinstance(column, Factor):
-        of_value = numbers_in(known, column.values)
+        of_value = known.numbers(column.values)
         unknown = [column.values[i] for i in np.flatnonzero(of_value < 0).tolist()]
         of_value[of_value < 0] = np.arange(n, n + len(unknown))
         return of_value[column.codes], unknown
     check_hashable(column, lengths)
-    codes = numbers_in(known, column)
+    codes = known.numbers(column)
     new: dict[str, int] = {}
     for i in np.flatnonzero(codes < 0).tolist():
         codes[i] = n + new.setdefault(column[i], len(new))
@@ -379,6 +380,11 @@ def _rows(starts: Array, chosen: Array) -> tuple[Array, Array]:
     lengths = np.diff(starts)[chosen]
     new = sentence_starts(lengths)
     return np.repeat(starts[chosen] - new[:-1], lengths) + np.arange(new[-1]), new
+
+
+def named_keys(names: Sequence[str]) -> dict[int, str]:
+    """Return names of features by their keys."""
+    return dict(zip(string_keys(names).tolist(), names, strict=True))
 
 
 def pack_strings(strings: Sequence[str]) -> Array:

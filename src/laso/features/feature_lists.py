@@ -122,7 +122,7 @@ class _Reader:
         status, _ = text_kernels()("read_marshalled", given, self.lists, self.names)
         return int(status)
 
-    def _more_text(self, _: int) -> None:
+    def _more_text(self) -> None:
         self.names = self.names._replace(text=longer(self.names.text, 2 * len(self.names.text)))
 
     def _decoded_names(self) -> list[str]:
@@ -135,17 +135,17 @@ def read_slice(
     sentences: list[Any],
     meta: Array,
     call: Callable[[Marshalled], int],
-    make_room: Callable[[int], None],
+    make_room: Callable[[], None],
 ) -> bool:
     """Let compiled code read some sentences; return False if only general code can.
 
-    Where it lacks room for text, ``make_room`` is told the number of bytes to read, and the
-    sentences are read once more. ValueError: ``marshal`` cannot write them.
+    Where it lacks room for text, ``make_room`` is called, and the sentences are read once more.
+    ValueError: ``marshal`` cannot write them.
     """
     data = marshal.dumps(sentences, FORMAT)
     given, before = marshalled(bytearray(data + bytes(PAD)), meta), meta.copy()
     while (status := call(given)) == lt.MORE_TEXT:
-        make_room(len(data))
+        make_room()
         meta[:] = before
     return status == lt.READ
 

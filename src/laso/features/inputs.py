@@ -26,13 +26,13 @@ from typing import Any
 
 import numpy as np
 
-from laso.data.reading import contents, read_column_file
+from laso.data.reading import contents
 from laso.data.table import Array, Columns, Data, Features, columns_of, position
 from laso.engine.text.layout import AS_DICT, AS_LIST, AS_TUPLE
 from laso.errors import BadData, BadFeature, InputError, quoted
 from laso.features.feature_lists import read_marshalled
-from laso.features.keys import encoded_strings, text_keys
-from laso.features.keys import mix_arrays as mix_arrays
+from laso.features.keys import mix_arrays, string_keys
+from laso.features.reading import read_column_file
 
 TOGETHER = 50  # sentences of an iterator in memory at a time
 KINDS: dict[type, int] = {dict: AS_DICT, list: AS_LIST, tuple: AS_TUPLE}
@@ -41,11 +41,6 @@ KINDS: dict[type, int] = {dict: AS_DICT, list: AS_LIST, tuple: AS_TUPLE}
 
 LARGEST = float(np.finfo(np.float32).max)  # values are stored as 32-bit floats
 DEEPEST = 50  # dicts and lists in dicts
-
-
-def string_keys(strings: Sequence[str]) -> Array:
-    """Hash strings to 64-bit feature keys: the length, then the UTF-8 bytes, eight at a time."""
-    return text_keys(*encoded_strings(strings))
 
 
 # --------------------------------------------------------------------------- what users pass

@@ -54,3 +54,8 @@ def text_keys(text: bytes, lengths: Array) -> Array:
         chosen = longer if isinstance(chosen, slice) else chosen[longer]
         left, places = left[longer], places[longer] + 8
     return keys.view(np.int64)
+
+
+def string_keys(strings: Sequence[str]) -> Array:
+    """Hash strings to 64-bit feature keys: the length, then the UTF-8 bytes, eight at a time."""
+    return text_keys(*encoded_strings(strings))

@@ -11,21 +11,12 @@ from typing import Any
 import numpy as np
 
 from laso.data.table import ItemColumns
-from laso.engine import thresholds
 from laso.engine.native import text_kernels
 from laso.engine.text import layout as lt
 from laso.engine.text.layout import Cells, Marshalled
 from laso.features.encoder import ColumnEncoder
 from laso.features.feature_lists import SLICE, is_usable, read_slice
-from laso.features.value_tables import (
-    NewValues,
-    is_numbered,
-    is_prepared,
-    known_values,
-    sizes_of,
-)
-
-SEEN, SPARE = "tokens seen", "new values"
+from laso.features.value_tables import NewValues, is_numbered, known_values
 
 
 def read_cells(sentences: Any, encoder: ColumnEncoder, layers: int) -> ItemColumns | None:
@@ -38,7 +29,7 @@ def read_cells(sentences: Any, encoder: ColumnEncoder, layers: int) -> ItemColum
     token = next((s[0] for s in sentences if type(s) in (list, tuple) and s), None)
     width = 1 if type(token) is str else len(token) if type(token) is tuple else 0
     inputs = len(encoder.names)
-    if width not in (inputs, inputs + layers) or not _is_worth(sentences, encoder):
+    if width not in (inputs, inputs + layers):
         return None
     if not is_usable():
         return None
@@ -54,30 +45,19 @@ def read_cells(sentences: Any, encoder: ColumnEncoder, layers: int) -> ItemColum
     if not _read(sentences, roles, cells, found):
         return None
     items = found.items(cells.codes)
-    encoder.prepared[SPARE] = [found]  # another thread may do the same: one of them is kept
+    found.known.spare.append(found)
     return ItemColumns(lengths, [], items=items)
 
 
 def _new_values(encoder: ColumnEncoder) -> NewValues:
     """Return the new values of earlier calls, which no other thread has now, or an empty table."""
-    known, spare = known_values(encoder), encoder.prepared.get(SPARE, [])
+    known = known_values(encoder)
     try:
-        found: NewValues = spare.pop()
+        found = known.spare.pop()
     except IndexError:
         return NewValues(known)
     found.limit()
-    return found if found.known is known else NewValues(known)
-
-
-def _is_worth(sentences: list[Any], encoder: ColumnEncoder) -> bool:
-    """Return whether a lexicon is there, or so much was numbered that one pays."""
-    if is_prepared(encoder):
-        return True
-    seen = encoder.prepared.get(SEEN, 0) + sum(
-        len(s) for s in sentences if type(s) in (list, tuple)
-    )
-    encoder.prepared[SEEN] = seen
-    return bool(seen >= thresholds.TOKENS_PER_VALUE * sum(sizes_of(encoder)))
+    return found
 
 
 def _read(sentences: list[Any], roles: Any, cells: Cells, found: NewValues) -> bool:

@@ -6,12 +6,13 @@ did not see: their base features are computed once for each distinct value.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from laso.data.table import Array
+from laso.data.table import Array, Column, Factor
 from laso.engine import layout as at
 from laso.engine.machine import longer
 from laso.engine.native import text_kernels
@@ -19,14 +20,15 @@ from laso.engine.text import layout as lt
 from laso.engine.text import lexicon as lx
 from laso.engine.text.layout import PAD, Lexicon
 from laso.engine.weights.hash_table import placed
-from laso.features.encoder import ColumnEncoder, View
-from laso.features.keys import encoded_strings, first_words, mix_arrays, text_keys
-from laso.features.stored import StoredValues
+from laso.features.keys import first_words, mix_arrays, text_keys
+
+if TYPE_CHECKING:
+    from laso.features.encoder import ColumnEncoder, View
+    from laso.features.vocabulary import Vocabulary
 
 FEW = 1 << 10  # entries for which there is room at first
 KEPT = 1 << 17  # entries of new values that are kept for the next batch
 KEPT_TEXT = 1 << 23  # their bytes
-NAME = "lexicon"
 
 
 @dataclass(frozen=True)
@@ -43,25 +45,30 @@ class KnownValues:
         The column of the items of each view, -1 for none.
     sizes : tuple of int
         The number of values of each vocabulary.
+    spare : list of NewValues
+        Those that no thread uses now.
     """
 
     lexicon: Lexicon
     views: list[list[View]]
     targets: Array
     sizes: tuple[int, ...]
-
-
-def sizes_of(encoder: ColumnEncoder) -> tuple[int, ...]:
-    """Return the number of values of each vocabulary, which only grow."""
-    return tuple(map(len, encoder.vocabularies.values()))
+    spare: list[NewValues] = field(default_factory=list)
 
 
 def known_values(encoder: ColumnEncoder) -> KnownValues:
     """Return the values of training, which the encoder keeps until it learns more."""
-    kept: KnownValues | None = encoder.prepared.get(NAME)
-    if kept is None or kept.sizes != sizes_of(encoder):
-        kept = encoder.prepared[NAME] = _made(encoder)
+    sizes = tuple(map(len, encoder.vocabularies.values()))
+    if encoder.lexicon is None or encoder.lexicon.sizes != sizes:
+        views = encoder.views.values()
+        encoder.lexicon = _made(len(encoder.names), encoder.vocabularies, views)
+    kept: KnownValues = encoder.lexicon
     return kept
+
+
+def no_values(columns: int) -> KnownValues:
+    """Return the values before training, when all are new."""
+    return _made(columns, {}, ())
 
 
 def is_numbered(encoder: ColumnEncoder) -> bool:
@@ -69,29 +76,23 @@ def is_numbered(encoder: ColumnEncoder) -> bool:
     return 0 < len(encoder.names) <= lx.MOST_COLUMNS
 
 
-def is_prepared(encoder: ColumnEncoder) -> bool:
-    """Return whether ``known_values`` has nothing to do."""
-    kept: KnownValues | None = encoder.prepared.get(NAME)
-    return kept is not None and kept.sizes == sizes_of(encoder)
-
-
-def _made(encoder: ColumnEncoder) -> KnownValues:
-    views: list[list[View]] = [[] for _ in encoder.names]
-    items: list[list[int]] = [[] for _ in encoder.names]
-    for i, view in enumerate(encoder.views.values()):
+def _made(n_columns: int, known: dict[int, Vocabulary], all_views: Iterable[View]) -> KnownValues:
+    sizes = tuple(map(len, known.values()))
+    views: list[list[View]] = [[] for _ in range(n_columns)]
+    items: list[list[int]] = [[] for _ in range(n_columns)]
+    for i, view in enumerate(all_views):
         views[view.column].append(view)
         items[view.column].append(i)
     width = max(1, *map(len, views))
     targets = np.full((len(views), width), -1, np.int64)
-    sizes = sizes_of(encoder)
     numbers = np.zeros((sum(sizes), width), np.int32)
     keys, texts, columns, lengths, first = [np.zeros(0, np.int64)], [], [], [], 0
-    for column, values in encoder.vocabularies.items():
-        n = sizes[list(encoder.vocabularies).index(column)]
+    for n, (column, values) in zip(sizes, known.items(), strict=True):
         targets[column, : len(items[column])] = items[column]
         for j, view in enumerate(views[column]):
-            numbers[first : first + n, j] = view.of_value[:n]
-        text, own = _encoded(values, n)
+            numbers[first : first + n, j] = view.of_value
+        text, ends = values.encoded
+        own = np.diff(ends, prepend=0)
         keys.append(_keys(text, own, column))
         texts.append(text)
         lengths.append(own)
@@ -106,13 +107,6 @@ def _made(encoder: ColumnEncoder) -> KnownValues:
     ints = np.zeros(len(at.TableInt), np.int64)
     ints[at.ROWS] = first
     return KnownValues(Lexicon(slots, ints, places, whole, numbers), views, targets, sizes)
-
-
-def _encoded(values: Mapping[str, int], n: int) -> tuple[bytes, Array]:
-    """Return the first n values in UTF-8, end to end, and their lengths."""
-    if isinstance(values, StoredValues):
-        return values.text, values.lengths
-    return encoded_strings(list(values)[:n])
 
 
 def _keys(text: bytes, lengths: Array, column: int) -> Array:
@@ -167,8 +161,8 @@ class NewValues:
         if n > KEPT or (n and places[n - 1, lt.PLACE_END] > KEPT_TEXT):
             self.clear()
 
-    def make_room(self, length: int) -> None:
-        """Double the room, and make some for a value of so many bytes."""
+    def make_room(self) -> None:
+        """Double the room."""
         old = self.lexicon
         used = old.slots[old.slots[:, at.SLOT_ROW] != 0]
         keys = used[np.argsort(used[:, at.SLOT_ROW]), at.SLOT_KEY]
@@ -176,7 +170,7 @@ class NewValues:
             _placed(keys, 2 * len(old.slots)),
             old.ints,
             longer(old.places, 2 * len(old.places)),
-            longer(old.text, 2 * len(old.text) + length),
+            longer(old.text, 2 * len(old.text)),
             longer(old.numbers, 2 * len(old.numbers)),
         )
 
@@ -188,17 +182,35 @@ class NewValues:
         text_kernels()("gather_numbers", codes, known.lexicon, self.lexicon, known.targets, items)
         return items
 
+    def factors(self, codes: Array) -> list[Column]:
+        """Return the columns of tokens, given the codes of their cells; training saw no value."""
+        n = int(self.lexicon.ints[at.ROWS])
+        of_entry = self.lexicon.places[:n, lt.PLACE_COLUMN]
+        numbers = np.zeros(n, np.int32)
+        columns: list[Column] = []
+        for column in range(codes.shape[1]):
+            chosen = np.flatnonzero(of_entry == column)
+            numbers[chosen] = np.arange(len(chosen))
+            columns.append(Factor(numbers[codes[:, column]], self._strings(chosen)))
+        return columns
+
+    def _strings(self, chosen: Array) -> list[str]:
+        """Return the strings of some entries."""
+        text, places = self.lexicon.text.tobytes(), self.lexicon.places[chosen]
+        bounds = zip(
+            places[:, lt.PLACE_START].tolist(), places[:, lt.PLACE_END].tolist(), strict=True
+        )
+        return [text[a:b].decode("utf-8", "surrogatepass") for a, b in bounds]
+
     def _number(self) -> None:
         """Compute the numbers of the base features of new entries."""
         first, n = self.numbered, int(self.lexicon.ints[at.ROWS])
         if first == n:
             return
-        places, text = self.lexicon.places[first:n], self.lexicon.text.tobytes()
+        of_entry = self.lexicon.places[first:n, lt.PLACE_COLUMN]
         for column, views in enumerate(self.known.views):
-            chosen = np.flatnonzero(places[:, lt.PLACE_COLUMN] == column)
-            values = [
-                text[a:b].decode("utf-8", "surrogatepass") for a, b, _ in places[chosen].tolist()
-            ]
+            chosen = first + np.flatnonzero(of_entry == column)
+            values = self._strings(chosen)
             for j, view in enumerate(views):
-                self.lexicon.numbers[first + chosen, j] = view.numbers(values)
+                self.lexicon.numbers[chosen, j] = view.numbers(values)
         self.numbered = n

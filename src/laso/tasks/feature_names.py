@@ -15,7 +15,7 @@ import numpy as np
 
 from laso.engine.layout import Array
 from laso.features.encoder import ColumnEncoder
-from laso.features.inputs import mix_arrays
+from laso.features.keys import mix_arrays
 from laso.features.templates import LENGTH, Atom, Template
 from laso.features.windows import AFTER, BEFORE
 from laso.locks import cached_property

@@ -7,12 +7,20 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy, deepcopy
-from itertools import chain, pairwise
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
 
-from laso.data.table import Column, Columns, Data, Factor, Features, numbered
+from laso.data.table import (
+    Column,
+    Columns,
+    Data,
+    Factor,
+    Features,
+    numbered,
+    split_sentences,
+)
 from laso.engine.hashing import mix
 from laso.engine.layout import Array, Dataset
 from laso.errors import BadData, BadModel, listed, quoted
@@ -23,11 +31,18 @@ from laso.features.encoder import (
     pack_strings,
     unpack_strings,
 )
-from laso.features.inputs import read_input, read_labels, string_keys
+from laso.features.inputs import read_input, read_labels
+from laso.features.keys import string_keys
 from laso.features.lists import read_word_list
 from laso.features.numbered_columns import read_cells
-from laso.features.stored import characters, other_bases
-from laso.features.stored_encoder import CHARACTERS, plain_encoder, restore_encoder, stored_names
+from laso.features.stored_encoder import (
+    CHARACTERS,
+    bases_of,
+    characters,
+    checksums,
+    restore_encoder,
+    values_of,
+)
 from laso.features.templates import BIAS, LABEL, Template, parse_templates
 from laso.tasks.base import Task
 from laso.tasks.batches import BatchTask
@@ -333,10 +348,7 @@ class SequenceTask(Task):
     def pack(self, keys: Array | None) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return labels, columns, templates and state, and the values of the columns."""
         encoder = self.encoder_
-        tensors = {
-            f"values.{column}": pack_strings(list(values))
-            for column, values in encoder.vocabularies.items()
-        }
+        tensors = values_of(encoder)
         if encoder.attributes and keys is not None:
             known = [encoder.attributes[key] for key in keys.tolist() if key in encoder.attributes]
             tensors["attributes"] = pack_strings(known)
@@ -348,7 +360,7 @@ class SequenceTask(Task):
             "width": encoder.width,
             "templates": [str(template) for template in encoder.templates],
             "state": self.state(),
-            "base features": [view.checksum() for view in encoder.views.values()],
+            "base features": checksums(encoder),
         }
         if encoder.words:
             header["lists"] = list(encoder.words)
@@ -357,8 +369,8 @@ class SequenceTask(Task):
     def pack_plain(
         self, header: dict[str, Any], tensors: dict[str, Array]
     ) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Return what ``pack`` returned with values and base features that need no unpacking."""
-        return plain_encoder(self.encoder_, header, tensors)
+        """Return what ``pack`` returned, with base features that need not be computed."""
+        return {**header, CHARACTERS: characters()}, {**tensors, **bases_of(self.encoder_)}
 
     def unpack(self, header: dict[str, Any], tensors: dict[str, Array]) -> None:
         """Restore what ``pack`` or ``pack_plain`` returned."""
@@ -375,25 +387,10 @@ class SequenceTask(Task):
         }
         encoder = self.make_encoder(templates, tuple(names), tuple(labels), width)
         self._fill_lists(encoder)
-        if CHARACTERS in header:
-            restore_encoder(encoder, tensors, whole=header[CHARACTERS] != characters())
-        else:
-            self._learn_values(encoder, header, tensors)
+        restore_encoder(encoder, header, tensors)
         if "attributes" in tensors:
-            encoder.attributes = stored_names(tensors["attributes"])
+            encoder.attributes = tensors["attributes"]
         self.encoder_ = encoder
-
-    def _learn_values(
-        self, encoder: ColumnEncoder, header: dict[str, Any], tensors: dict[str, Array]
-    ) -> None:
-        """Number the values of columns, and their base features, as in training."""
-        for column in encoder.vocabularies:
-            values = unpack_strings(tensors[f"values.{column}"])
-            encoder.learn_values(column, values)
-            if len(encoder.vocabularies[column]) != len(values):
-                raise BadModel("found a column value twice")
-        if [view.checksum() for view in encoder.views.values()] != header["base features"]:
-            raise other_bases()
 
 
 def check_strings(value: Any) -> list[str]:
@@ -425,19 +422,6 @@ def resolve_features(
 def joined_label(label: Any) -> str:
     """Return a label, or the labels of several layers, as one string."""
     return label if isinstance(label, str) else "/".join(map(str, label))
-
-
-def label_list(labels: Column) -> list[str | None]:
-    """Return the labels of all tokens as one list."""
-    if isinstance(labels, Factor):
-        return list(np.array(labels.values, dtype=object)[labels.codes].tolist())
-    return list(labels)
-
-
-def split_sentences(labels: Column, lengths: Array) -> list[list[str | None]]:
-    """Split the labels of all tokens into a list for each sentence."""
-    flat = label_list(labels)
-    return [flat[a:b] for a, b in pairwise([0, *np.cumsum(lengths).tolist()])]
 
 
 def count_labels(column: Column) -> Counter[str]:

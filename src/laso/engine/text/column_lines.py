@@ -121,7 +121,10 @@ def end_block(given, cells):
 
 
 def read_lines(given, cells, known, others):
-    """Read the lines of a batch, which is complete; return the status, and the number of tokens."""
+    """Read the lines of a batch, which is complete; return the status, and the number of tokens.
+
+    After MORE_TEXT, the next call goes on with the line that lacked room.
+    """
     text, meta, at = given.bytes, given.meta, given.meta[LINES_AT]
     while at < meta[LINES_STOP]:
         feed, end = end_of_line(text, at)
@@ -144,6 +147,8 @@ def read_lines(given, cells, known, others):
             else:
                 status = read_separated(given, cells, known, others, at, end)
             if status != READ:
+                meta[LINES_AT] = at
+                meta[LINES_READ] -= 1
                 return status, 0
             given.numbers[meta[N_WORDS]] = meta[LINES_READ]
             meta[N_WORDS] += 1

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from laso.data.table import Column, Columns, Data, columns_of
+from laso.data.table import Column, Columns, Data, columns_of, value_list
 from laso.engine.layout import Array
 from laso.errors import BadData, BadModel, listed
 from laso.features.encoder import require_columns
 from laso.files.container import file_bytes
 from laso.files.limits import inner_limit
-from laso.tasks.sequences import label_list
 
 if TYPE_CHECKING:
     from laso.estimators.search import SearchEstimator
@@ -58,7 +57,7 @@ class Jackknife:
         for tagger, layers in zip(self.taggers.values(), self._layers(names), strict=True):
             gold = table.columns[first : first + layers]
             first += layers
-            known = [tuple(labels) for labels in zip(*map(label_list, gold), strict=True)]
+            known = [tuple(labels) for labels in zip(*map(value_list, gold), strict=True)]
             labels = known if layers > 1 else [label for (label,) in known]
             columns += self._jackknifed(tagger, table, labels, layers)
         return replace(table, columns=columns)
@@ -77,7 +76,7 @@ class Jackknife:
     def tags_of(self, data: Data) -> list[list[Any]]:
         """Return the tags of each sentence that ``tagged`` returned: a tuple for each word."""
         table = require_columns(data)
-        columns = map(label_list, table.columns[1:])
+        columns = map(value_list, table.columns[1:])
         return _split(list(zip(*columns, strict=True)), table.lengths)
 
     def _jackknifed(
@@ -142,7 +141,7 @@ def _n_layers(tagger: SearchEstimator) -> int:
 
 
 def _sentences(words: Columns) -> list[list[tuple[str]]]:
-    column = label_list(words.columns[0])
+    column = value_list(words.columns[0])
     return _split([(word,) for word in column], words.lengths)
 
 

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 import numpy as np
 
-from laso.data.formats import guessed
-from laso.data.reading import HEAD, check_format, read
-from laso.data.table import locating, table_of
+from laso.data.formats import Format, guessed
+from laso.data.reading import HEAD, check_format
+from laso.data.table import locating
 from laso.engine.layout import Array, Dataset
 from laso.errors import BadData, InputError
 from laso.estimators.learning import fitting
+from laso.features.reading import read_tables
 from laso.files.atomic import discard, naming, new_file, remove_leftovers
 from laso.files.opening import open_regular
 from laso.tasks.base import Task
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from laso.estimators.search import SearchEstimator
 
 EXAMPLES_AT_A_TIME = 2000  # examples in memory at a time
+TOKENS = 20  # of an example, or about so many
 KINDS = {"items": np.int32, "outputs": np.int32, "pool": np.int64, "values": np.float32}
 
 Source: TypeAlias = str | os.PathLike[str] | Callable[[], Iterable[Any]]
@@ -40,9 +42,9 @@ def pieces(source: Source) -> Iterator[tuple[Any, Any]]:
     if isinstance(source, (str, os.PathLike)):
         with open_regular(source) as file:  # which is read twice, so that it cannot be a pipe
             check_format(os.fspath(source), guessed(file.read(HEAD).decode("utf-8", "replace")))
-        blocks = (block for block in read(source) if block.tokens)
-        while piece := list(islice(blocks, EXAMPLES_AT_A_TIME)):
-            yield table_of(piece), None
+            file.seek(0)
+            for table in read_tables(file, Format(), TOKENS * EXAMPLES_AT_A_TIME):
+                yield table, None
         return
     examples = iter(source())
     while batch := list(islice(examples, EXAMPLES_AT_A_TIME)):

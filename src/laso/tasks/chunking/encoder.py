@@ -11,7 +11,7 @@ from laso.data.table import Data
 from laso.engine.layout import Array, Dataset
 from laso.errors import BadTemplate, listed, quoted
 from laso.features.encoder import ColumnEncoder, require_columns, sentence_starts
-from laso.features.inputs import mix_arrays, string_keys
+from laso.features.keys import mix_arrays, string_keys
 from laso.features.schemes import OUTSIDE
 from laso.features.templates import ENDS, LABEL, LENGTH, Atom, Template, shown
 from laso.locks import cached_property

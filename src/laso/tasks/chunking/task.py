@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from laso.data.table import Data, Factor, Features, locating, position
+from laso.data.table import Data, Factor, Features, locating, position, split_sentences
 from laso.engine.hashing import mix
 from laso.engine.layout import Array
 from laso.errors import BadData, BadModel, listed, quoted
 from laso.features.encoder import ColumnEncoder, check_hashable
-from laso.features.inputs import string_keys
+from laso.features.keys import string_keys
 from laso.features.schemes import (
     MAYBE,
     SCHEMES,
@@ -33,7 +33,7 @@ from laso.tasks.batches import Ambiguity
 from laso.tasks.chunking.encoder import SegmentEncoder
 from laso.tasks.chunking.feature_sets import FEATURE_SETS
 from laso.tasks.chunking.problem import Chunking, chunk_code, partial_code
-from laso.tasks.sequences import SequenceTask, resolve_features, split_sentences
+from laso.tasks.sequences import SequenceTask, resolve_features
 
 Labels = list[list[str]]
 LONGEST_CHUNK = 100_000  # words

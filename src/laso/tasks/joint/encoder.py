@@ -20,7 +20,7 @@ from laso.data.table import Data, position
 from laso.engine.layout import Array, Dataset
 from laso.errors import BadData, BadTemplate, quoted
 from laso.features.encoder import ColumnEncoder, require_columns, sentence_starts
-from laso.features.inputs import string_keys
+from laso.features.keys import string_keys
 from laso.features.templates import LABEL, Atom, Template, shown
 from laso.locks import cached_property
 from laso.tasks.constraints import Constraints, check_labels

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from laso.data.table import Column, Columns, Data, Features, position
+from laso.data.table import Column, Columns, Data, Features, position, split_sentences, value_list
 from laso.engine.hashing import mix
 from laso.engine.layout import Array
 from laso.errors import BadData, BadModel, listed, quoted
 from laso.features.encoder import ColumnEncoder, distinct_labels, label_numbers
-from laso.features.inputs import read_input, read_labels, string_keys
+from laso.features.inputs import read_input, read_labels
+from laso.features.keys import string_keys
 from laso.features.templates import BIAS, LABEL, LENGTH, Template
 from laso.params import check_parameters
 from laso.queues import MakeQueue, beam
@@ -30,9 +31,7 @@ from laso.tasks.sequences import (
     SequenceTask,
     count_labels,
     joined_label,
-    label_list,
     resolve_features,
-    split_sentences,
 )
 from laso.tasks.tagging.task import FollowTable
 
@@ -170,7 +169,7 @@ class JointTask(SequenceTask):
         """Return the observed pairs of labels, if only these are allowed."""
         if self.pairs != OBSERVED:
             return {}
-        columns = map(label_list, outputs)
+        columns = map(value_list, outputs)
         pairs = _observed_pairs(dict(zip(self.layers, columns, strict=True)))
         return {"pairs": pairs if state is None else _union(state["pairs"], pairs)}
 

@@ -10,7 +10,7 @@ import numpy as np
 from laso.data.table import Data
 from laso.engine.layout import Array, Dataset
 from laso.features.encoder import ColumnEncoder, require_columns, sentence_starts
-from laso.features.inputs import string_keys
+from laso.features.keys import string_keys
 from laso.features.templates import Atom, Template
 from laso.tasks.parsing import configuration as c
 from laso.tasks.parsing.operators import HEADS, LABELS, LAST_CHILD, PARTS, UNKNOWN

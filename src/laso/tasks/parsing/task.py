@@ -12,13 +12,15 @@ from typing import Any, Protocol
 import numpy as np
 
 from laso.data.formats import CONLLU
-from laso.data.reading import contents, read_column_file, read_table
-from laso.data.table import Columns, Data, Factor, Features
+from laso.data.reading import contents
+from laso.data.table import Columns, Data, Factor, Features, value_list
 from laso.engine.layout import Array, Dataset
 from laso.engine.problem import CompiledProblem
 from laso.errors import BadData, BadModel, listed, quoted
 from laso.features.encoder import ColumnEncoder, require_columns
-from laso.features.inputs import read_input, read_labels, string_keys
+from laso.features.inputs import read_input, read_labels
+from laso.features.keys import string_keys
+from laso.features.reading import read_column_file, read_table
 from laso.features.templates import BIAS, Template
 from laso.metrics.trees import tree_scores
 from laso.params import check_parameters, is_whole
@@ -44,7 +46,7 @@ from laso.tasks.parsing.trees import (
     restored,
     unmarked,
 )
-from laso.tasks.sequences import SequenceTask, label_list
+from laso.tasks.sequences import SequenceTask
 
 ORACLES = ("dynamic", "static")
 NAMES = ("w", "pos", "xpos")
@@ -214,7 +216,7 @@ class ParsingTask(SequenceTask):
 
     def split(self, data: Columns) -> tuple[Columns, Trees]:
         """Return the input columns and the trees, which are the last two columns."""
-        arcs = list(zip(*(label_list(column) for column in data.columns[-2:]), strict=True))
+        arcs = list(zip(*(value_list(column) for column in data.columns[-2:]), strict=True))
         return replace(data, columns=data.columns[:-2]), self._trees(arcs, data.lengths)
 
     def _unlabelled(self, data: Data) -> Data:
@@ -286,7 +288,7 @@ class ParsingTask(SequenceTask):
     def _begin(self, data: Data, labels: tuple[str, ...], state: dict[str, Any]) -> None:
         """Choose the column of tags that most templates look at: the one of most values."""
         columns = require_columns(data).columns[1:]
-        counts = [len(set(label_list(column))) for column in columns]
+        counts = [len(set(value_list(column))) for column in columns]
         tags = [n if n <= MOST_TAGS else 0 for n in counts]
         self.main_ = 1 + tags.index(max(tags)) if tags else 1
         super()._begin(data, labels, state)

@@ -10,7 +10,7 @@ from laso.data.table import Data, Features
 from laso.engine.layout import Array, Dataset
 from laso.errors import BadData
 from laso.features.encoder import MOST_FEATURES, ColumnEncoder, first_token, sentence_starts
-from laso.features.inputs import string_keys
+from laso.features.keys import string_keys
 from laso.features.templates import LABEL
 from laso.features.windows import INSIDE_ATOM, LABEL_ATOM, Program
 from laso.locks import cached_property
