@@ -225,9 +225,10 @@ def resume(
     """Go on to so many epochs in all, if the examples are those of ``fit``."""
     if examples.fingerprint != model.fingerprint_:
         raise ValueError("resume needs the data of fit; for other data there is partial_fit")
-    if Plan(patience=model.patience).is_out_of_patience(resumable(model)):
-        return model
-    return train(model, examples, epochs, progress, checkpoint)
+    if not Plan(patience=model.patience).is_out_of_patience(resumable(model)):
+        train(model, examples, epochs, progress, checkpoint)
+    end(model)
+    return model
 
 
 def end(model: SearchEstimator) -> None:
