@@ -23,6 +23,7 @@ from laso.engine.layout import (
     FACTORS,
     MAX_FEATURES,
     MAX_GROUPS,
+    MAX_LABELS,
     SAME_LABEL,
     STATE_SIZE,
     STEPS,
@@ -35,13 +36,17 @@ from laso.errors import LasoError
 FAR = 1 << 40  # far enough to be outside the memory of the process
 
 
+def write_careful_limits(x, out):
+    out[STATE_SIZE], out[MAX_GROUPS], out[MAX_FEATURES] = 2, 1, 2
+    out[BLOCKS] = out[STEPS] = x.items.shape[0]
+
+
 class Careful(CompiledProblem):
     """Label items from left to right; no mistake."""
 
     @staticmethod
     def limits(x, out):
-        out[STATE_SIZE], out[MAX_GROUPS], out[MAX_FEATURES] = 2, 1, 2
-        out[BLOCKS] = out[STEPS] = x.items.shape[0]
+        write_careful_limits(x, out)
 
     @staticmethod
     def initial(x, state):
@@ -188,9 +193,16 @@ class Pool(Careful):
         return x.pool[x.items[state[0], 0] + FAR] == 0  # pool
 
 
+class Choices(Careful):
+    @staticmethod
+    def choices(x, state, group, out):
+        out[2] = 1  # far choices
+        return 0
+
+
 class Spec(Careful):
     @staticmethod
-    def labels(x, width):
+    def is_goal(x, state):
         return x.spec[FAR]  # spec
 
 
@@ -264,8 +276,9 @@ class KeyStays(Careful):
 
 class TooManyLabels(Careful):
     @staticmethod
-    def labels(x, width):  # labels
-        return 1_000_000
+    def limits(x, out):  # labels
+        write_careful_limits(x, out)
+        out[MAX_LABELS] = 1_000_000
 
 
 class TooManyGroups(Careful):
@@ -284,11 +297,10 @@ class TooManySteps(Careful):
         out[BLOCKS], out[STEPS] = x.items.shape[0], x.items.shape[0] - 1
 
 
-class StepsNotSet(Careful):
+class FeaturesNotSet(Careful):
     @staticmethod
-    def limits(x, out):  # steps not set
-        out[STATE_SIZE], out[MAX_GROUPS], out[MAX_FEATURES] = 2, 1, 2
-        out[BLOCKS] = x.items.shape[0]
+    def limits(x, out):  # features not set
+        out[STATE_SIZE], out[BLOCKS] = 2, x.items.shape[0]
 
 
 class BlocksNotSet(Careful):

@@ -20,6 +20,7 @@ from laso.engine.layout import (
     FACTORS,
     MAX_FEATURES,
     MAX_GROUPS,
+    MAX_LABELS,
     SAME_LABEL,
     STATE_SIZE,
     STEPS,
@@ -43,6 +44,8 @@ FAULTS = (
     "steps",
     "factor",
     "factor label",
+    "choice",
+    "choices",
 )
 (
     NONE,
@@ -58,7 +61,9 @@ FAULTS = (
     TOO_FEW_STEPS,
     FACTOR,
     FACTOR_LABEL,
-) = range(13)
+    CHOICE,
+    CHOICES,
+) = range(15)
 FAULT, PLACE = 0, 1  # in spec: which promise is broken, and at which item
 
 
@@ -79,6 +84,7 @@ class Faulty(CompiledProblem):
         out[BLOCKS] = 2 * n
         out[STEPS] = n - 1 if x.spec[FAULT] == TOO_FEW_STEPS else n
         out[FACTORS] = 1
+        out[MAX_LABELS] += breaks(x, x.spec[PLACE], LABELS)
 
     @staticmethod
     def initial(x, state):
@@ -93,8 +99,12 @@ class Faulty(CompiledProblem):
         return -1 if breaks(x, state[0], NO_GROUPS) else 2
 
     @staticmethod
-    def labels(x, width):
-        return width + 1 if breaks(x, x.spec[PLACE], LABELS) else width
+    def choices(x, state, group, out):
+        for label in range(2):
+            out[label] = label
+        if breaks(x, state[0], CHOICE):
+            out[1] = 2
+        return 3 if breaks(x, state[0], CHOICES) else 2
 
     @staticmethod
     def block(x, state, group):

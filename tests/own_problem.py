@@ -1,20 +1,15 @@
 """A problem of the user's own, one for many tests, so that it is compiled once for all of them."""
 
 from laso import CompiledProblem, cost_of, mix
-from laso.engine.layout import MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS
-
-COSTS = 0
+from laso.engine.layout import MAX_FEATURES, STATE_SIZE
 
 
 class Tags(CompiledProblem):
-    """Label items from left to right; the constants may have a place for class costs."""
-
-    costs = COSTS
+    """Label items from left to right; missing a label may have a cost."""
 
     @staticmethod
     def limits(x, out):
-        out[STATE_SIZE], out[MAX_GROUPS], out[MAX_FEATURES] = 2, 1, 3
-        out[STEPS] = x.items.shape[0]
+        out[STATE_SIZE], out[MAX_FEATURES] = 2, 3
 
     @staticmethod
     def initial(x, state):
@@ -41,9 +36,7 @@ class Tags(CompiledProblem):
 
     @staticmethod
     def loss(x, y, state, group, label, was_good, good):
-        if good or not was_good:
-            return 0.0
-        return cost_of(x.spec, x.spec[COSTS], y[state[0]]) if x.spec.shape[0] else 1.0
+        return cost_of(x, y[state[0]]) if was_good and not good else 0.0
 
     @staticmethod
     def signature(x, state, group, label):

@@ -11,13 +11,14 @@ import pytest
 from laso import beam, delayed, early, greedy, perceptron, restart, worst
 from laso.engine import layout as at
 from laso.engine import workspace
+from laso.engine.decoder import Decoder
 from laso.engine.kernels.upper_bounds import LEVELS
 from laso.engine.layout import Dataset, Out
 from laso.engine.machine import Machine, all_of, as_names, averaged, new_table
 from laso.engine.options import options_for, own_key
-from laso.engine.reference import Reference, input_of
+from laso.engine.reference import Reference, input_of, limits_of
 from laso.engine.weights.bloom import with_filter
-from laso.engine.workspace import capped
+from laso.engine.workspace import KeptCaps, capped
 from laso.tasks.chunking.feature_sets import rich_features
 from laso.tasks.chunking.problem import Chunking
 from tests.chunk_corpora import (
@@ -70,7 +71,7 @@ def test_rounds_filled_when_they_open_have_the_nodes_of_the_plain_search(kind, w
     elif kind == "whole":  # many steps have equal scores
         table.v[:rows] = random.integers(-1, 2, size=(rows, 3))
     known = engine.decode(corpus, order, table)
-    monkeypatch.setattr(PLAIN, lambda _, __, run: run)
+    monkeypatch.setattr(PLAIN, lambda _, __, run, ___: run)
     for mine, plain in zip(known, engine.decode(corpus, order, table), strict=True):
         assert np.array_equal(mine, plain)
 
@@ -100,7 +101,7 @@ def test_learning_that_fills_rounds_when_they_open_makes_the_same_updates(
     table, run = learnt(20)
     assert table.ints[at.GENERATION] > 20
     assert_bounded(run, table)
-    monkeypatch.setattr(PLAIN, lambda _, __, run: run)
+    monkeypatch.setattr(PLAIN, lambda _, __, run, ___: run)
     plain, _ = learnt(60)
     assert as_names(table) == as_names(plain)
     assert as_names(averaged(table)) == as_names(averaged(plain))
@@ -117,28 +118,40 @@ def assert_bounded(run: Any, table: Any) -> None:
 def test_decoding_keeps_bounds_for_the_same_weights_only(monkeypatch):
     corpus = drawn_corpus(np.random.default_rng(1))
     options = options_for(Chunking, beam(2, key=own_key), perceptron(weighting=worst, margin=7.0))
-    engine, order, kept = Machine(Chunking, options), all_of(corpus), workspace._caps
+    engine, order, kept = Machine(Chunking, options), all_of(corpus), KeptCaps()
     table = new_table(3, margin=7.0, dtype=np.float32)
-    for _ in range(3):  # weights change in place
+    for _ in range(3):  # weights change in place, so that nothing may be kept
         table, _, _ = engine.learn(corpus, order, table, engine.new_run(corpus, order, table))
         engine.decode(corpus, order, table)
-        assert id(table.v) not in kept
     table = with_filter(averaged(table))
-    found = [engine.decode(corpus, order, table) for _ in range(2)]
-    assert kept[id(table.v)][0]() is table.v
-    with monkeypatch.context() as patched:
-        patched.setattr(workspace, "_caps", {})
-        found.append(engine.decode(corpus, order, table))
+    found = [engine.decode(corpus, order, table, kept=kept)]
+    assert kept.of is not None
+    weights, caps = kept.of
+    assert weights is table.v
+    found += [engine.decode(corpus, order, table, kept=kept), engine.decode(corpus, order, table)]
+    assert kept.of[1] is caps
     for one in found:
         assert all(map(np.array_equal, one, found[0]))
     louder = table._replace(v=table.v * 100)
     with monkeypatch.context() as patched:
         patched.setattr(workspace, "has_caps", lambda *_: False)
         plain = engine.decode(corpus, order, louder)
-    assert all(map(np.array_equal, engine.decode(corpus, order, louder), plain))
-    number = id(table.v)
-    del table, louder
-    assert number not in kept
+    assert all(map(np.array_equal, engine.decode(corpus, order, louder, kept=kept), plain))
+    assert kept.of[0] is louder.v
+
+
+def test_a_decoder_keeps_bounds_as_long_as_its_weights():
+    corpus = drawn_corpus(np.random.default_rng(1))
+    options = options_for(Chunking, beam(2, key=own_key), perceptron())
+    engine, order = Machine(Chunking, options), all_of(corpus)
+    table = new_table(3, dtype=np.float32)
+    table, _, _ = engine.learn(corpus, order, table, engine.new_run(corpus, order, table))
+    decoder = Decoder(engine, averaged(table))
+    for _ in range(2):
+        found = decoder.decode(corpus)
+        assert all(map(np.array_equal, found, engine.decode(corpus, order, decoder.table)))
+        assert decoder._caps.of is not None
+        assert decoder._caps.of[0] is decoder.table.v
 
 
 def test_bounds_are_chosen_anew_for_other_weights(monkeypatch):
@@ -163,7 +176,7 @@ def test_bounds_are_chosen_anew_for_other_weights(monkeypatch):
 def test_features_that_do_not_depend_on_the_length_are_known_as_such(template, by_state):
     corpus = corpus_of([template, "label[-1]", "w[each]"], SENTENCES)
     x = input_of(corpus, 0)
-    assert bool(Chunking.features_of_state(x)) == by_state
+    assert bool(limits_of(Chunking, x, 3)[at.FEATURES_OF_STATE]) == by_state
     written = [Out(np.zeros(4, np.int64), np.zeros(4)) for _ in range(2)]
     for length, out in enumerate(written, start=1):
         Chunking.features(x, np.array([0, 1], np.int32), length, out)
@@ -205,7 +218,7 @@ def test_limits_hold_for_a_sentence_shorter_than_the_limit_and_for_an_empty_one(
         steps, _, _ = machine.decode(corpus, all_of(corpus), new_table(3, dtype=float))
         assert steps[:, 0].sum() == len(sentence)
         x = input_of(corpus, 0)
-        limits = np.zeros(5, np.int64)
+        limits = np.zeros(len(at.Limit), np.int64)
         Chunking.limits(x, limits)
         blocks = {
             int(Chunking.block(x, np.array([start, 0], np.int32), length))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from laso.data import read_columns
 from laso.data.table import Columns, Factor, Features
 from laso.engine.hashing import mix
-from laso.engine.layout import Out
+from laso.engine.layout import Limit, Out
 from laso.engine.reference import input_of, output_of
 from laso.errors import BadData, BadFeature, BadTemplate
 from laso.features.base import TOGETHER, apply_bases, base_function
@@ -281,7 +281,7 @@ def named_features(encoder, words, position, history):
 def keys_at(corpus, i, position, history):
     """The keys that the engine makes, in the order of the twin's features being unknown."""
     x = input_of(corpus, i)
-    limits = np.zeros(5, np.int64)
+    limits = np.zeros(len(Limit), np.int64)
     Tagging.limits(x, limits)
     state = np.full(limits[0], -1, np.int32)
     state[0] = position

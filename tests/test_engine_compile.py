@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from laso.engine import kernels
-from laso.engine.layout import STEPS
+from laso.engine.layout import STEPS, Limit
 from laso.engine.native import PLAIN, Variant, cache, compiled, fingerprint, on_compile
 from laso.engine.native.sources import _reached, engine_fingerprint
 from laso.engine.problem import CompiledProblem
@@ -69,7 +69,7 @@ from pathlib import Path
 import numpy as np
 from laso import beam, perceptron
 from laso.engine.native import compiled
-from laso.engine.layout import STEPS
+from laso.engine.layout import STEPS, Limit
 from laso.engine.machine import Machine, new_table
 from laso.engine.options import options_for
 from tests.engine_inputs import corpus_of
@@ -82,8 +82,8 @@ corpus = corpus_of([[[0]] * 3], [[]], [0])
 found = []
 for name in sys.argv[-2].split(","):
     problem = getattr(tiny, name)
-    most = np.zeros(5, np.int64)
-    compiled(problem)("largest", corpus, np.array([0]), most, np.zeros(5, np.int64))
+    most = np.zeros(len(Limit), np.int64)
+    compiled(problem)("largest", corpus, np.array([0]), most, np.zeros(len(Limit), np.int64))
     found.append(int(most[STEPS]))
     if sys.argv[-1] == "decode":
         machine = Machine(problem, options_for(problem, beam(2), perceptron()))
@@ -289,9 +289,9 @@ def test_the_hash_knows_weighted_and_the_variant():
 
 
 def limits_of(problem: type[CompiledProblem]) -> int:
-    most = np.zeros(5, np.int64)
+    most = np.zeros(len(Limit), np.int64)
     corpus = corpus_of([[[0]] * 3], [[]], [0])
-    compiled(problem)("largest", corpus, np.array([0]), most, np.zeros(5, np.int64))
+    compiled(problem)("largest", corpus, np.array([0]), most, np.zeros(len(Limit), np.int64))
     return int(most[STEPS])
 
 
@@ -339,11 +339,11 @@ def line_of(text: str) -> int:
 
 class Raises(Segmenting):
     @staticmethod
-    def labels(x, width):
+    def choices(x, state, group, out):
         """Comparisons of numbers, and a text in a message, are allowed."""
-        if width == -1:
+        if group == -1:
             raise ValueError("no labels")
-        return width
+        return -1
 
 
 def test_what_can_be_compiled_is_not_refused():

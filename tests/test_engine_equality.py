@@ -26,6 +26,7 @@ from laso.engine.costs import with_costs
 from laso.engine.layout import TICKS
 from laso.engine.machine import averaged
 from laso.engine.reference import Reference, input_of, output_of
+from laso.estimators.learning.class_weights import reads_costs
 from tests.engine_inputs import INSIDE, TASKS, Segmenting, Task, corpus_of, tagging_corpora
 from tests.engine_twins import (
     QUEUES,
@@ -101,10 +102,10 @@ def test_steps_as_long_as_the_loss(task: Task):
     )
     def same(corpus, choice, weights):
         queue, rule, strategy = choice
-        if task.problem.costs >= 0:
+        if reads_costs(task.problem):
             labels = list("abcdefghi")[: task.n_labels]
             costs = dict(zip(labels, weights, strict=False))
-            corpus = with_costs(corpus, task.problem.costs, labels, costs)
+            corpus = with_costs(corpus, labels, costs)
         by_loss = replace(rule, by_loss=True)
         Twins(task, corpus, queue, by_loss, strategy, tolerance=1e-9).compare()
 

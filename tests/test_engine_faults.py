@@ -21,7 +21,8 @@ EXPECTED = {
     "none": None,
     "groups": "groups: found 3, expected 0 to 2",
     "no groups": "groups: found -1, expected 0 to 2",
-    "labels": "labels: found 3, expected 0 to 2",
+    "labels": "MAX_LABELS must stay within the width of the weights; Faulty.limits: found 3, "
+    "expected 0 to 2",
     "block": "block: found 12, expected -1 to 11",
     "sub_block": "sub_block: found ",
     "block_features": "block_features: found 3, expected 0 to 2",
@@ -32,6 +33,10 @@ KEYS = {
     "same key": "key: found {place}, expected {next} to 6",
 }
 TOO_LONG = {"steps": "a path is longer than STEPS; Faulty.limits: found 6, expected 6 to 5"}
+CHOICES = {
+    "choice": "choices: found 2, expected 0 to 1",
+    "choices": "choices: found 3, expected 0 to 2",
+}
 FACTORS = {
     "none": None,
     "factor": "factors: found 1, expected -1 to 0",
@@ -77,7 +82,7 @@ COMPILED = ("decode", "learn", "exact", "learn exactly")
 
 @pytest.mark.parametrize("call", COMPILED)
 def test_compiled_code_stops_with_an_error(call):
-    check(call, {**EXPECTED, **KEYS})
+    check(call, {**EXPECTED, **KEYS, **(CHOICES if "exact" not in call else {})})
 
 
 @pytest.mark.parametrize("call", ["decode by depth", "decode ranked"])
@@ -92,7 +97,7 @@ def test_every_call_stops_with_an_error_without_the_jit(call):
     elif call == "exact by depth":
         faults = {"none": None, "steps": "a path is longer than STEPS; Unkeyed.limits: found 6"}
     elif call in ("decode by depth", "decode ranked"):
-        faults = {**EXPECTED, **TOO_LONG}
+        faults = {**EXPECTED, **CHOICES, **TOO_LONG}
     else:
         faults = {**EXPECTED, **KEYS}
     check(call, faults, NUMBA_DISABLE_JIT="1")

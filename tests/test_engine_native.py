@@ -24,7 +24,7 @@ from hypothesis.extra import numpy as arrays
 
 from laso import alma, beam
 from laso.engine import native
-from laso.engine.layout import STEPS
+from laso.engine.layout import STEPS, Limit
 from laso.engine.machine import Machine, all_of, new_table
 from laso.engine.native import Kernels, cache, calls, compiled, dispatch, load
 from laso.engine.options import options_for
@@ -273,8 +273,8 @@ CORPUS = corpus_of(*TEXTS, OUTPUTS, [0])
 
 
 def limits_of(kernels: Kernels) -> int:
-    most = np.zeros(5, np.int64)
-    kernels("largest", CORPUS, np.array([0]), most, np.zeros(5, np.int64))
+    most = np.zeros(len(Limit), np.int64)
+    kernels("largest", CORPUS, np.array([0]), most, np.zeros(len(Limit), np.int64))
     return int(most[STEPS])
 
 

@@ -7,8 +7,9 @@ import pytest
 
 from laso.engine import kernels
 from laso.engine.hashing import mix, teach_numba
-from laso.engine.native import PLAIN, fingerprint, lowering, parts
-from laso.engine.problem import FLAGS, NAMES, flags_of, is_capped
+from laso.engine.layout import PARTIAL_STATES
+from laso.engine.native import PLAIN, dispatch, fingerprint, lowering, parts
+from laso.engine.problem import FLAGS, NAMES, is_capped, is_shared
 from laso.tasks.chunking.problem import Chunking
 from laso.tasks.joint.problem import Joint
 from laso.tasks.parsing.transitions import Transitions
@@ -50,12 +51,17 @@ def test_problems_share_the_lowered_engine():
 )
 def test_only_some_problems_have_bounds_on_weights(problem, expected):
     assert is_capped(problem) == expected
-    assert flags_of(problem, full=False)["CAPPED"] == expected
+    engine = dispatch.plain_engine(problem, PLAIN)
+    assert engine["has_bounds"]() == expected
+    assert engine["shares_blocks"]() == is_shared(problem)
 
 
 def test_the_hash_knows_that_states_are_partial():
     class Partial(Tagging):
-        partial_states = True
+        @staticmethod
+        def limits(x, out):
+            Tagging.limits(x, out)
+            out[PARTIAL_STATES] = 1
 
     class Whole(Tagging):
         pass

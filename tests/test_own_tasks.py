@@ -238,7 +238,9 @@ def test_class_weights_and_bias():
     assert tagger(class_weight="balanced").fit(WORDS, TAGS).score(WORDS, TAGS) == 1.0
     model = tagger().fit(WORDS, TAGS)
     assert model.biased({"V": 50.0}).predict([["the", "cat"]]) == [["V", "V"]]
-    with pytest.raises(ValueError, match="Words has none: expected an attribute costs"):
+    with pytest.raises(
+        ValueError, match="Words has none: expected a loss that reads them by cost_of"
+    ):
         segmenter(class_weight={"word": 2.0}).fit(X, Y)
     with pytest.raises(ValueError, match=r"or bias_keys\(\) of a task of your own"):
         segmenter().fit(X, Y).biased({"word": 1.0})

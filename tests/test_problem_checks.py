@@ -17,11 +17,20 @@ from hypothesis import strategies as st
 from laso import BadProblem, SearchEstimator
 from laso.engine.checking import own_problems
 from laso.engine.checking.own_problems import check_inputs, check_problem, is_needed
-from laso.engine.layout import STEPS, Limit
+from laso.engine.layout import (
+    BLOCKS,
+    MAX_FEATURES,
+    MAX_GROUPS,
+    MAX_LABELS,
+    STATE_SIZE,
+    STEPS,
+    Limit,
+)
 from laso.engine.machine import all_of
 from laso.engine.native import CompileError
 from laso.engine.native.bounds_checks import OutOfBounds
 from laso.engine.problem import CompiledProblem
+from laso.engine.reference import input_of, limits_of
 from laso.examples.segmentation import LINES, Segmentation, Words
 from laso.tasks.tagging.problem import Tagging
 from tests import careless_problem as careless
@@ -43,11 +52,12 @@ OUT_OF_RANGE = [
     ("NewState", "apply", f"{OUT} 2 in new", "STATE_SIZE = 2", "new"),
     ("InitialState", "initial", f"index 2 is {OUT} 2 in state", "STATE_SIZE = 2", "initial"),
     ("Groups", "groups", f"index 1 is {OUT} 1 in the groups", "MAX_GROUPS = 1", "groups"),
-    ("Limits", "limits", f"{OUT} 6 in out", "Correct the index", "limits"),
+    ("Choices", "choices", f"index 2 is {OUT} 2 in the choices", "MAX_LABELS = 2", "far choices"),
+    ("Limits", "limits", f"{OUT} 10 in out", "Correct the index", "limits"),
     ("Items", "is_goal", f"{OUT} 1 in x.items", "Correct the index", "items"),
     ("Columns", "block_features", "with size 1 in x.items", "Correct the index", "columns"),
     ("Pool", "allowed", f"{OUT} 0 in x.pool", "Correct the index", "pool"),
-    ("Spec", "labels", f"{OUT} 1 in x.spec", "Correct the index", "spec"),
+    ("Spec", "is_goal", f"{OUT} 1 in x.spec", "Correct the index", "spec"),
     ("State", "signature", f"index 2 is {OUT} 2 in state", "STATE_SIZE = 2", "state"),
 ]
 ONLY_LEARNING = [
@@ -64,9 +74,15 @@ BROKEN = [
     ("EndlessSubBlocks", "sub_block", " has not returned -1", "Return -1", "endless"),
     ("KeyTooHigh", "key", ": found 1000000, expected 1 to 1", PROMISE, "key"),
     ("KeyStays", "key", ": found 1, expected 2 to 3", PROMISE, "key stays"),
-    ("TooManyLabels", "labels", ": found 1000000, expected 0 to 2", PROMISE, "labels"),
+    ("TooManyLabels", "limits", ": found 1000000, expected 0 to 2", PROMISE, "labels"),
     ("TooManyGroups", "groups", ": found 1000000, expected 0 to 1", PROMISE, "too many groups"),
-    ("StepsNotSet", "limits", " does not set STEPS", "Write out[STEPS]", "steps not set"),
+    (
+        "FeaturesNotSet",
+        "limits",
+        " does not set MAX_FEATURES, which features",
+        "Write out[MAX_FEATURES]",
+        "features not set",
+    ),
     (
         "BlocksNotSet",
         "limits",
@@ -235,6 +251,12 @@ def test_a_method_that_is_not_static_is_said_before_anything_runs():
         check(problem)
 
 
+def test_a_name_of_an_earlier_version_is_refused(fresh):
+    problem = type("Earlier", (Careful,), {"partial_states": True})
+    with pytest.raises(BadProblem, match=r"Earlier has partial_states, .*PARTIAL_STATES"):
+        check(problem)
+
+
 class Raises(Careful):
     @staticmethod
     def allowed(x, state, group, label):
@@ -279,14 +301,11 @@ def test_correct_problems_pass(task, data):
     order = all_of(dataset)
     for learning in (False, True):
         most = check_problem(task.problem, dataset, order, task.n_labels, learning=learning)
-        expected = np.zeros(len(Limit), np.int64)
-        task.problem.limits(_input(dataset, order), expected)
-        assert (most >= np.maximum(expected, 1))[STEPS]
+        expected = limits_of(task.problem, _input(dataset, order), task.n_labels)
+        assert (most >= expected)[STEPS]
 
 
 def _input(dataset: Any, order: Any) -> Any:
-    from laso.engine.reference import input_of
-
     return input_of(dataset, int(np.diff(dataset.starts).argmax()))
 
 
@@ -322,6 +341,19 @@ def test_habits_of_numpy_pass(fresh):
     check(Habits)
 
 
+class Brief(Careful):
+    """Writes no limit that has a default."""
+
+    @staticmethod
+    def limits(x, out):
+        out[STATE_SIZE], out[MAX_FEATURES], out[BLOCKS] = 2, 2, x.items.shape[0]
+
+
+def test_limits_have_defaults(fresh):
+    most = check(Brief)
+    assert most[[STEPS, MAX_GROUPS, MAX_LABELS]].tolist() == [3, 1, 2]
+
+
 class BackAtTheMark(Careful):
     """Writes a number that looks as if nothing had been written."""
 
@@ -353,14 +385,11 @@ def no_limits(dataset: Any, order: Any) -> Any:
 
 def python_limits(problem: type[CompiledProblem]) -> Any:
     """The largest limits, uncompiled."""
-    from laso.engine.reference import input_of
 
     def largest(dataset: Any, order: Any) -> Any:
         most = np.ones(len(Limit), np.int64)
         for i in order.tolist():
-            one = np.zeros(len(Limit), np.int64)
-            problem.limits(input_of(dataset, i), one)
-            most = np.maximum(most, one)
+            most = np.maximum(most, limits_of(problem, input_of(dataset, i), 0))
         return most
 
     return largest

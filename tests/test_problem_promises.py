@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import numpy as np
@@ -10,6 +11,8 @@ import pytest
 from laso import BadProblem
 from laso.engine.checking.dry_run import Trial
 from laso.engine.checking.guarded_arrays import ReadOnly, guarded
+from laso.engine.layout import CHAIN, FEATURES_OF_STATE, FORM, KEY_OF_GROUP, SEGMENTS, STEPS
+from tests.careless_problem import Careful, dataset_of, write_careful_limits
 from tests.engine_inputs import Segmenting, corpus_of
 
 # The arrays.
@@ -43,9 +46,14 @@ class OneName(Segmenting):
         return 1
 
 
-class KeysByDepth(Segmenting):
-    segments = True
+class Promising(Segmenting):
+    @staticmethod
+    def limits(x, out):
+        Segmenting.limits(x, out)
+        out[FORM] = SEGMENTS
 
+
+class KeysByDepth(Promising):
     @staticmethod
     def key(x, state, group, label):
         return 1
@@ -53,18 +61,17 @@ class KeysByDepth(Segmenting):
 
 class OneSum(Segmenting):
     @staticmethod
+    def limits(x, out):
+        Segmenting.limits(x, out)
+        out[FEATURES_OF_STATE] = 1
+
+    @staticmethod
     def features(x, state, group, out):
         out.keys[0] = group
         return 1
 
-    @staticmethod
-    def features_of_state(x):
-        return True
 
-
-class WithoutBlocks(Segmenting):
-    segments = True
-
+class WithoutBlocks(Promising):
     @staticmethod
     def block(x, state, group):
         return -1
@@ -74,12 +81,88 @@ class WithoutBlocks(Segmenting):
     ("problem", "reason"),
     [
         (OneName, "for a bundle with other features"),
-        (KeysByDepth, "segments: the key of a step"),
-        (OneSum, "other features for another group"),
-        (WithoutBlocks, "with segments every step must have one"),
+        (KeysByDepth, "SEGMENTS: the key of a step"),
+        (OneSum, "FEATURES_OF_STATE: OneSum.features writes other features for another"),
+        (WithoutBlocks, "with SEGMENTS every step must have one"),
     ],
 )
 def test_promises_about_names_and_segments(problem, reason):
     corpus = corpus_of([[[1], [2], [3]]], [[0, 0, 0]], [0])
     with pytest.raises(BadProblem, match=reason):
         Trial(problem, corpus, 0, 3, learning=False).run(time.thread_time() + 10)
+
+
+# Facts and listed labels.
+
+
+class UnknownForm(Careful):
+    @staticmethod
+    def limits(x, out):
+        write_careful_limits(x, out)
+        out[FORM] = 9
+
+
+class NoChain(Careful):
+    @staticmethod
+    def limits(x, out):
+        write_careful_limits(x, out)
+        out[FORM] = CHAIN
+
+    @staticmethod
+    def block(x, state, group):
+        return 0
+
+
+class KeyOfLabel(Careful):
+    @staticmethod
+    def limits(x, out):
+        write_careful_limits(x, out)
+        out[STEPS], out[FORM] = 2 * x.items.shape[0], KEY_OF_GROUP
+
+    @staticmethod
+    def key(x, state, group, label):
+        return 2 * state[0] + 1 + label
+
+
+class TooManyChoices(Careful):
+    @staticmethod
+    def choices(x, state, group, out):
+        return 3
+
+
+class ChoiceTooHigh(Careful):
+    @staticmethod
+    def choices(x, state, group, out):
+        out[0] = 2
+        return 1
+
+
+class ChoiceLeftOut(Careful):
+    @staticmethod
+    def choices(x, state, group, out):
+        return 0
+
+
+class StaleChoices(Careful):
+    @staticmethod
+    def choices(x, state, group, out):
+        return 2
+
+
+@pytest.mark.parametrize(
+    ("problem", "method", "reason"),
+    [
+        (UnknownForm, "limits", "(FORM here)"),
+        (UnknownForm, "limits", ": found 9, expected 0 to 3"),
+        (NoChain, "block", ": found 0, expected 1 to 1"),
+        (KeyOfLabel, "key", ": found 2, expected 1 to 1"),
+        (TooManyChoices, "choices", ": found 3, expected -1 to 2"),
+        (ChoiceTooHigh, "choices", ": found 2, expected 0 to 1"),
+        (ChoiceLeftOut, "choices", " lists [] for group 0"),
+        (StaleChoices, "choices", " returns 2 but leaves out[0] unwritten"),
+    ],
+)
+def test_promises_about_facts_and_listed_labels(problem, method, reason):
+    with pytest.raises(BadProblem, match=re.escape(reason)) as caught:
+        Trial(problem, dataset_of(), 0, 2, learning=False).run(time.thread_time() + 10)
+    assert f"{problem.__name__}.{method}" in str(caught.value)

@@ -15,8 +15,7 @@ from laso import CRF, SearchEstimator, Tagger, alma, beam, bounded_best_first, e
 from laso.data import load_bundled
 from laso.data.table import Features
 from laso.engine import thresholds
-from laso.engine.lattice import chain_decoding
-from laso.engine.lattice import exact as exact_engine
+from laso.engine.lattice.exact import ExactMachine
 from laso.engine.layout import STEPS
 from laso.engine.machine import all_of
 from laso.engine.text import layout as lt
@@ -166,11 +165,11 @@ def test_chains_equal_lattices_also_where_paths_are_equally_good(seed, most, dty
     model = model.with_weights(model.weights_._replace(v=weights))
     _, dataset = model.encoded([[], *dicts(TEST[:8])])
     engine, order = model.engine(dataset), all_of(dataset)
-    assert chain_decoding.promises_chains(engine.problem, dataset)
+    assert engine.promises_chains(dataset, order)
     found = engine.decode(dataset, order, model.weights_)
     probabilities = engine.label_probabilities(dataset, order, model.weights_)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exact_engine, "promises_chains", lambda *_: False)
+        patch.setattr(ExactMachine, "promises_chains", lambda *_: False)
         expected = engine.decode(dataset, order, model.weights_)
         likewise = engine.label_probabilities(dataset, order, model.weights_)
     assert all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
@@ -200,7 +199,8 @@ def test_which_taggers_promise_chains(features, constraints, expected):
     made = Tagger(features=features, constraints=constraints, queue=exact()).make_task()
     made.observe([made.read(TRAIN[:5], None)])
     dataset = made.encode(*made.read(TRAIN[:5], None))
-    assert chain_decoding.promises_chains(made.problem_for(dataset), dataset) == expected
+    engine = ExactMachine(made.problem_for(dataset))
+    assert engine.promises_chains(dataset, all_of(dataset)) == expected
 
 
 # One input at a time

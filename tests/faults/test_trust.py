@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from laso.engine import native
-from laso.engine.layout import STEPS
+from laso.engine.layout import STEPS, Limit
 from laso.engine.native import Kernels, cache, trust
 from tests.engine_inputs import Segmenting, corpus_of
 
@@ -256,9 +256,9 @@ def test_forged_code_is_compiled_again(tmp_path, monkeypatch, warned):
     corpus = corpus_of([[[0]] * 4], [[]], [0])
 
     def limits():
-        most = np.zeros(5, np.int64)
+        most = np.zeros(len(Limit), np.int64)
         kernels = Kernels(Segmenting, native.PLAIN)
-        kernels("largest", corpus, np.array([0]), most, np.zeros(5, np.int64))
+        kernels("largest", corpus, np.array([0]), most, np.zeros(len(Limit), np.int64))
         return int(most[STEPS])
 
     expected = limits()

@@ -1,8 +1,4 @@
-"""Class costs: what it costs to miss a label, written into a problem's constants.
-
-A problem that supports them has an attribute ``costs``, an index in ``spec`` that holds 0, or the
-place from which the costs of the labels are written; its ``loss`` reads them by ``cost_of``.
-"""
+"""Class costs: what it costs to miss a label; a problem's ``loss`` reads them by ``cost_of``."""
 
 # mypy: disable-error-code="no-untyped-def"
 
@@ -14,22 +10,15 @@ import numpy as np
 
 from laso.engine.layout import Dataset
 
-UNIT = 1 << 20  # costs are in spec as multiples of 1 / UNIT
+UNIT = 1 << 20  # costs are multiples of 1 / UNIT, so that their sums are exact
 
 
-def cost_of(spec, costs, label):
+def cost_of(x, label):
     """The cost of missing a label; 1 if none was given or the label is not known."""
-    return spec[costs + label] / UNIT if costs > 0 and label >= 0 else 1.0
+    return x.costs[label] if x.costs.shape[0] > 0 and label >= 0 else 1.0
 
 
-def with_costs(
-    dataset: Dataset, place: int, labels: Sequence[str], weights: Mapping[str, float]
-) -> Dataset:
-    """The dataset whose constants say what it costs to miss each label.
-
-    ``place`` is the problem's ``costs``.
-    """
-    spec = dataset.spec.copy()
-    spec[place] = len(spec)
-    costs = [max(1, round(UNIT * weights.get(label, 1.0))) for label in labels]
-    return dataset._replace(spec=np.concatenate([spec, np.array(costs, np.int64)]))
+def with_costs(dataset: Dataset, labels: Sequence[str], weights: Mapping[str, float]) -> Dataset:
+    """The dataset that says what it costs to miss each label."""
+    costs = [max(1, round(UNIT * weights.get(label, 1.0))) / UNIT for label in labels]
+    return dataset._replace(costs=np.array(costs))

@@ -16,7 +16,7 @@ from laso.engine import layout as at
 from laso.engine import thresholds
 from laso.engine.checking.own_problems import is_needed
 from laso.engine.lattice import layout as la
-from laso.engine.lattice.chain_decoding import new_chain_search, promises_chains
+from laso.engine.lattice.chain_decoding import new_chain_search
 from laso.engine.lattice.exact import ExactMachine
 from laso.engine.lattice.layout import Paths
 from laso.engine.lattice.space import new_lattice
@@ -27,6 +27,7 @@ from laso.engine.native.calls import Prepared
 from laso.engine.weights.bloom import filtered
 from laso.engine.weights.packed_rows import faster
 from laso.engine.weights.row_layouts import densified, largest_of
+from laso.engine.workspace import KeptCaps
 from laso.locks import cached_property
 
 ITEMS, POOL, VALUES, SPEC = 0, 2, 3, 4  # the arrays of a dataset that differ between calls
@@ -51,6 +52,7 @@ class Decoder:
         self.is_exact = isinstance(machine, ExactMachine)
         self._faster, self._items = table, 0  # for many inputs; the items decoded so far
         self._free: list[_Space] = []  # each thread takes one, or makes one
+        self._caps = KeptCaps()
 
     @cached_property
     def single_table(self) -> WeightTable:
@@ -75,8 +77,9 @@ class Decoder:
         if len(dataset.starts) == 2:
             found = self._with_space(_Space.decode, dataset)
         if found is None:
-            table = self.table_for(len(dataset.items))
-            found = self.machine.decode(dataset, all_of(dataset), table, threads=threads)
+            table, order = self.table_for(len(dataset.items)), all_of(dataset)
+            kept = {"kept": self._caps} if isinstance(self.machine, Machine) else {}
+            found = self.machine.decode(dataset, order, table, threads=threads, **kept)
         return found
 
     def label_probabilities(self, dataset: Dataset, *, threads: int = 1) -> Array:
@@ -175,7 +178,6 @@ class _Space:
         self.kernels, self.table = machine.kernels, table
         self.machine = Machine(problem, options)
         self.order, self.starts = np.zeros(1, np.int64), dataset.starts.copy()
-        self.spec: Array | None = None
         nothing = np.zeros(0, np.int32)
         own = dataset._replace(starts=self.starts, outputs=nothing, output_starts=self.starts)
         self.limits = self.machine.largest(own, self.order)
@@ -186,7 +188,7 @@ class _Space:
         self.run = new_run(self.limits, table, problem, width=options.width, what="input 0")
         large = self.room * self.run.states.nbytes > thresholds.KEPT_BYTES
         self.is_small = self.bounds[at.STEPS] <= thresholds.KEPT_STEPS and not large
-        self.is_chain = isinstance(machine, ExactMachine) and promises_chains(problem, dataset)
+        self.is_chain = isinstance(machine, ExactMachine) and self.bounds[at.FORM] == at.CHAIN
         self.is_checked = is_needed(problem)
         self.most = np.ones(len(at.Limit), np.int64)
         self.largest: Prepared | None = compiled(problem).prepared(
@@ -263,10 +265,6 @@ class _Space:
         ``is_too_small`` tells whether it is too large.
         """
         self.is_too_small = False
-        if dataset.spec is not self.spec:
-            if self.is_chain and not promises_chains(self.machine.problem, dataset):
-                return False
-            self.spec = dataset.spec
         largest = self.largest
         if largest is None or not (
             call.replace(ITEMS, dataset.items)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+NO_COSTS: Array = np.zeros(0)
 SLACK = 64  # entries beyond the promised size, so that a small overflow does no harm
 
 
@@ -32,6 +33,7 @@ class Input(NamedTuple):
     pool: Array  # int64, common to all inputs: lists of any length that items point into
     values: Array  # float32, beside pool
     spec: Array  # int64, the constants of the problem
+    costs: Array = NO_COSTS  # float64 (labels,): of missing each label; no entries: 1 for each
 
 
 class Out(NamedTuple):
@@ -51,10 +53,14 @@ class Dataset(NamedTuple):
     spec: Array
     outputs: Array  # int32
     output_starts: Array  # int64
+    costs: Array = NO_COSTS
 
 
 class Limit(IntEnum):
-    """The bounds that ``limits(x, out)`` writes."""
+    """What ``limits(x, out)`` writes: the sizes of an input's arrays, then facts about its steps.
+
+    The docstring of ``CompiledProblem.limits`` explains them.
+    """
 
     STATE_SIZE = 0
     MAX_GROUPS = 1
@@ -62,9 +68,24 @@ class Limit(IntEnum):
     BLOCKS = 3
     STEPS = 4
     FACTORS = 5
+    MAX_LABELS = 6
+    PARTIAL_STATES = 7
+    FEATURES_OF_STATE = 8
+    FORM = 9
 
 
-STATE_SIZE, MAX_GROUPS, MAX_FEATURES, BLOCKS, STEPS, FACTORS = Limit
+class Form(IntEnum):
+    """What is known of all steps of an input; the last three all have keys by group."""
+
+    ANY_FORM = 0
+    KEY_OF_GROUP = 1
+    SEGMENTS = 2
+    CHAIN = 3
+
+
+STATE_SIZE, MAX_GROUPS, MAX_FEATURES, BLOCKS, STEPS, FACTORS = tuple(Limit)[:6]
+MAX_LABELS, PARTIAL_STATES, FEATURES_OF_STATE, FORM = tuple(Limit)[6:]
+ANY_FORM, KEY_OF_GROUP, SEGMENTS, CHAIN = Form
 SAME_LABEL = -1  # of a factor: it takes the step's own label
 
 
@@ -73,28 +94,17 @@ class Method(IntEnum):
 
     LIMITS = 0
     GROUPS = 1
-    LABELS = 2
-    FACTORS = 3
-    BLOCK = 4
-    SUB_BLOCK = 5
-    BLOCK_FEATURES = 6
-    FEATURES = 7
-    KEY = 8
-    CHOICE = 9
+    FACTORS = 2
+    BLOCK = 3
+    SUB_BLOCK = 4
+    BLOCK_FEATURES = 5
+    FEATURES = 6
+    KEY = 7
+    CHOICES = 8
 
 
-(
-    IN_LIMITS,
-    IN_GROUPS,
-    IN_LABELS,
-    IN_FACTORS,
-    IN_BLOCK,
-    IN_SUB_BLOCK,
-    IN_BLOCK_FEATURES,
-    IN_FEATURES,
-    IN_KEY,
-    IN_CHOICE,
-) = Method
+IN_LIMITS, IN_GROUPS, IN_FACTORS, IN_BLOCK, IN_SUB_BLOCK, IN_BLOCK_FEATURES = tuple(Method)[:6]
+IN_FEATURES, IN_KEY, IN_CHOICES = tuple(Method)[6:]
 
 
 class Status(IntEnum):
@@ -115,21 +125,8 @@ class Status(IntEnum):
     NO_CHAIN = 12  # the lattice has another form
 
 
-(
-    DONE,
-    UNREACHABLE,
-    FAILED,
-    MORE_NODES,
-    MORE_ROWS,
-    MORE_ENTRIES,
-    MORE_SCRATCH,
-    MORE_EDGES,
-    MORE_SLOTS,
-    BAD_COUNT,
-    BAD_BLOCK,
-    BAD_KEY,
-    NO_CHAIN,
-) = Status
+DONE, UNREACHABLE, FAILED, MORE_NODES, MORE_ROWS, MORE_ENTRIES, MORE_SCRATCH = tuple(Status)[:7]
+MORE_EDGES, MORE_SLOTS, BAD_COUNT, BAD_BLOCK, BAD_KEY, NO_CHAIN = tuple(Status)[7:]
 
 
 class StepColumn(IntEnum):
@@ -217,11 +214,13 @@ class Run(NamedTuple):
     The agenda has one list of nodes per round, best first. Two more lists follow (see ExtraList).
     """
 
+    limits: Array  # int64 (Limit,): those of the present input
     states: Array  # int32 (nodes, state size)
     ints: Array  # int64 (nodes, NodeColumn)
     reals: Array  # float64 (nodes, NodeReal)
     agenda: Array  # int64 (rounds + len(ExtraList), FIRST + width): AgendaColumn, then nodes
     groups: Array  # int32 (MAX_GROUPS + SLACK,)
+    choices: Array  # int32 (labels + SLACK,): the labels of a group that may be allowed
     noted: Array  # int64 (width, FIRST_NOTED + 2 * MOST_NOTED): the steps of a round's nodes
     noted_sums: Array  # like the weights (width, MOST_NOTED): the sums of these steps
     group_bounds: Array  # float64, beside groups: upper bounds on their sums
@@ -346,7 +345,6 @@ class ScratchRow(IntEnum):
     FRONTIER = 0
     PATH = 1
     BLOCK_CODES = 2
-    CHOICES = 3  # the listed labels of a segment
 
 
 class LossColumn(IntEnum):
@@ -412,7 +410,7 @@ WAITING_FOR, WAITING_NAME, WAITING_ROW, WAITING_FIRST, WAITING_COUNT = WaitingCo
 STACK_BLOCK, NEXT_SUB_BLOCK = StackColumn
 DELTA_ROW, DELTA_LABEL, DELTA_NEXT, DELTA_KEY, DELTA_ENTRY = DeltaColumn
 SIBLINGS, CONTENDERS = Side
-FRONTIER, PATH, BLOCK_CODES, CHOICES = ScratchRow
+FRONTIER, PATH, BLOCK_CODES = ScratchRow
 TOTAL_LOSS, TOTAL_MASS = LossColumn
 META = tuple(RunMeta)
 NODES, ROUND_AT, ROUND_END, WAITING, QUEUED, LOW, GOODS, VERSION, DEQUEUED, ENTRIES = META[:10]

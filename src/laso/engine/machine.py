@@ -29,8 +29,8 @@ from laso.engine.weights.row_layouts import (
     new_rows,
 )
 from laso.engine.workspace import (
+    KeptCaps,
     capped,
-    keep_caps,
     named_rows,
     note_capped,
     with_bundles,
@@ -223,8 +223,10 @@ def new_run(
         states=np.zeros((nodes, most[at.STATE_SIZE]), np.int32),
         ints=np.zeros((nodes, len(at.NodeColumn)), np.int64),
         reals=np.zeros((nodes, len(at.NodeReal))),
+        limits=np.zeros(len(at.Limit), np.int64),
         agenda=np.zeros((rounds + at.EXTRA_LISTS, at.FIRST + width), np.int64),
         groups=np.zeros(most[at.MAX_GROUPS] + at.SLACK, np.int32),
+        choices=np.zeros(labels + at.SLACK, np.int32),
         noted=np.zeros((width, at.FIRST_NOTED + 2 * at.MOST_NOTED), np.int64),
         noted_sums=np.zeros((width, at.MOST_NOTED), dtype),
         group_bounds=np.zeros(most[at.MAX_GROUPS] + at.SLACK),
@@ -295,15 +297,15 @@ def failure(status: int, what: str, problem: type[CompiledProblem], run: Run) ->
 PROMISES = {
     at.Method.LIMITS: "a path is longer than STEPS",
     at.Method.GROUPS: "the number of groups must stay within MAX_GROUPS",
-    at.Method.LABELS: "the number of labels must stay within the width of the weights",
     at.Method.FACTORS: "a factor's group must be below FACTORS, and its label must exist",
     at.Method.BLOCK: "a block must be below BLOCKS",
     at.Method.SUB_BLOCK: "a sub-block must have a smaller number than its block",
     at.Method.BLOCK_FEATURES: "the number of features must stay within MAX_FEATURES",
     at.Method.FEATURES: "the number of features must stay within MAX_FEATURES",
     at.Method.KEY: "the key must rise with every step and stay within STEPS",
-    at.Method.CHOICE: "a listed label must exist",
+    at.Method.CHOICES: "a listed label must exist",
 }
+MAX_LABELS = "MAX_LABELS must stay within the width of the weights"
 
 
 def broken_promise(what: str, problem: type[CompiledProblem], run: Run) -> BadProblem:
@@ -312,8 +314,10 @@ def broken_promise(what: str, problem: type[CompiledProblem], run: Run) -> BadPr
     value, low, high = (
         int(run.meta[column]) for column in (at.FAULT_VALUE, at.FAULT_LOW, at.FAULT_HIGH)
     )
+    of_labels = method == at.IN_LIMITS and run.meta[at.FAULT] == at.BAD_COUNT
+    promise = MAX_LABELS if of_labels else PROMISES[method]
     return BadProblem(
-        f"{what}: {PROMISES[method]}; {problem.__name__}.{method.name.lower()}: "
+        f"{what}: {promise}; {problem.__name__}.{method.name.lower()}: "
         f"found {value}, expected {low} to {high}"
     )
 
@@ -357,7 +361,7 @@ class Machine:
         longest = order[np.argmax(sizes(dataset, order))] if len(order) else 0
         width = self.options.width
         run = new_run(limits, table, self.problem, width=width, what=f"input {longest}")
-        return with_segments(self.problem, self.options, run)
+        return with_segments(self.problem, self.options, run, int(limits[at.FORM]))
 
     def learn(
         self, dataset: Dataset, order: Array, table: WeightTable, run: Run
@@ -393,10 +397,22 @@ class Machine:
         return table, run, wrong
 
     def decode(
-        self, dataset: Dataset, order: Array, table: WeightTable, *, threads: int = 1
+        self,
+        dataset: Dataset,
+        order: Array,
+        table: WeightTable,
+        *,
+        threads: int = 1,
+        kept: KeptCaps | None = None,
     ) -> tuple[Array, Array, Array]:
-        """Return the predicted operators (group, label) of the inputs, their ends, the scores."""
-        decoded = mapped(lambda part: self._decode(dataset, part, table), parts(order, threads))
+        """Return the predicted operators (group, label) of the inputs, their ends, the scores.
+
+        ``kept`` keeps bounds on the weights for the next call.
+        """
+        kept = KeptCaps() if kept is None else kept
+        decoded = mapped(
+            lambda part: self._decode(dataset, part, table, kept), parts(order, threads)
+        )
         shifts = np.cumsum([0, *(len(steps) for steps, _, _ in decoded)])
         return (
             np.concatenate([steps for steps, _, _ in decoded]),
@@ -405,11 +421,11 @@ class Machine:
         )
 
     def _decode(
-        self, dataset: Dataset, order: Array, table: WeightTable
+        self, dataset: Dataset, order: Array, table: WeightTable, kept: KeptCaps
     ) -> tuple[Array, Array, Array]:
         run, items = self.new_run(dataset, order, table), int(sizes(dataset, order).sum())
         table = filtered(self.problem, table, items)
-        run = with_shared(self.problem, run, table, items)
+        run = with_shared(self.problem, run, table, items, kept)
         steps = np.zeros((items + 16, len(at.StepColumn)), np.int32)
         ends, scores = np.zeros(len(order), np.int64), np.zeros(len(order))
         first = 0
@@ -433,7 +449,8 @@ class Machine:
                 run = grown_run(run, status, f"input {int(order[first])}")
             elif status != at.DONE:
                 raise failure(status, f"input {int(order[first])}", self.problem, run)
-        keep_caps(run, table)
+        if len(run.caps) > 1 and not run.meta[at.CAPS_WANTED]:
+            kept.of = table.v, run.caps
         return steps[: ends[-1] if len(ends) else 0], ends, scores
 
 

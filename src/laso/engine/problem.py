@@ -13,15 +13,12 @@ NAMES = (
     "limits",
     "initial",
     "groups",
-    "labels",
     "factors",
-    "n_choices",
-    "choice",
+    "choices",
     "block",
     "sub_block",
     "block_features",
     "features",
-    "features_of_state",
     "name",
     "allowed",
     "apply",
@@ -31,18 +28,19 @@ NAMES = (
     "key",
     "signature",
 )
-FLAGS = (
-    "WEIGHTED",
-    "FULL",
-    "FACTORED",
-    "NARROWED",
-    "NAMED",
-    "SHARED",
-    "SEGMENTS",
-    "KEY_OF_GROUP",
-    "WHOLE",
-    "CAPPED",
-)
+FLAGS = ("WEIGHTED", "FULL", "FACTORED", "NARROWED", "NAMED")
+REPLACED = {
+    "labels": "out[MAX_LABELS] in limits",
+    "n_choices": "choices",
+    "choice": "choices",
+    "features_of_state": "out[FEATURES_OF_STATE] in limits",
+    "partial_states": "out[PARTIAL_STATES] in limits",
+    "key_of_group": "out[FORM] = KEY_OF_GROUP in limits",
+    "segments": "out[FORM] = SEGMENTS in limits",
+    "chain": "out[FORM] = CHAIN in limits",
+    "costs": "a loss that calls cost_of",
+}
+"""What problems had in earlier versions, and what has taken its place."""
 REQUIRED = ("limits", "initial", "features", "apply", "is_goal", "is_good")
 
 
@@ -64,54 +62,61 @@ class CompiledProblem:
     Factors also divide the features of a step into bundles that other states share.
 
     The engine calls ``is_good`` and ``key`` before ``allowed``, so they must accept steps that are
-    not allowed.
+    not allowed. A ``loss`` that calls ``cost_of`` supports class weights.
 
     Attributes
     ----------
     weighted : bool, default=False
         Whether ``features`` and ``block_features`` write values beside their keys.
-    costs : int, default=-1
-        Index in ``spec`` of the class costs' offset; -1 if costs are not supported.
-    chain : int, default=-1
-        Index in ``spec`` of a flag that makes exact search faster; -1: there is none. Where it is
-        not 0, the problem is a linear chain: step t labels item t, in group 0, with any label. Its
-        block is t. Its signature and its only other feature depend on the previous label alone.
-    partial_states : bool, default=False
-        Whether states may be written in part, because no method reads what was not written. By
-        default ``initial`` and ``apply`` must write all of a state, and the nodes of a beam that
-        have equal states are scored once.
-    key_of_group : bool, default=False
-        Whether the key of a step is the same for all labels of its group. Then groups whose factors
-        show that none of their steps can enter the queue are skipped in a beam by key too.
-    segments : bool, default=False
-        Whether a problem with names of blocks promises this, so that search in a beam by key is
-        faster: the key of a state is the number of items that it covers, and the groups of a step
-        are the numbers of items that it adds, from 1 on. All items are covered at a goal, and only
-        there. Every step has a block. Block, choices and number of groups are the same for all
-        states of a key.
     """
 
     weighted = False
-    costs = -1
-    chain = -1
-    partial_states = False
-    key_of_group = False
-    segments = False
 
     @staticmethod
     def limits(x: Any, out: Any) -> None:
-        """Write upper bounds for x: STATE_SIZE, MAX_GROUPS, MAX_FEATURES, BLOCKS, STEPS, FACTORS.
+        """Write how large the arrays for x must be, and what the engine may rely on.
 
-        MAX_FEATURES bounds the features that one call of ``features`` or ``block_features`` writes.
-        STEPS bounds the length of a path and the key. FACTORS, 0 by default, is the number of
-        groups that only serve as factors: they have the numbers below it, and the groups that
-        ``groups`` writes have the numbers from there on.
+        What is not written keeps its default. The first seven are upper bounds.
+
+        STATE_SIZE
+            The width of a state.
+        MAX_GROUPS, default=1
+            The number of groups that ``groups`` writes.
+        MAX_FEATURES
+            The number of features that one call of ``features`` or ``block_features`` writes.
+        BLOCKS, default=0
+            The number of blocks.
+        STEPS, default=the number of items
+            The length of a path, and the key.
+        FACTORS, default=0
+            The number of groups that only serve as factors. They have the numbers below it, and
+            the groups that ``groups`` writes have the numbers from there on.
+        MAX_LABELS, default=the width of a row of weights
+            The number of labels of operators.
+        PARTIAL_STATES, default=0
+            1: states may be written in part, because no method reads what was not written. By
+            default the nodes of a beam that have equal states are scored once.
+        FEATURES_OF_STATE, default=0
+            1: ``features`` writes the same for all groups of a state; used by SEGMENTS, which then
+            sums them once for a state.
+        FORM, default=ANY_FORM
+            KEY_OF_GROUP: the key of a step is the same for all labels of its group. Then groups
+            whose factors show that none of their steps can enter the queue are skipped in a beam by
+            key too. Each of the next two is faster still, and promises this too.
+
+            SEGMENTS, for problems with names of blocks: the key of a state is the number of items
+            that it covers, and the groups of a step are the numbers of items that it adds, from 1
+            on. All items are covered at a goal, and only there. Every step has a block. Block,
+            choices and number of groups are the same for all states of a key.
+
+            CHAIN, for exact search: step t labels item t, in group 0, with any label. Its block is
+            t. Its signature and its only other feature depend on the previous label alone.
         """
         raise NotImplementedError
 
     @staticmethod
     def initial(x: Any, state: Any) -> None:
-        """Write the initial state, all of it: the engine reuses rows (but see partial_states)."""
+        """Write the initial state, all of it: the engine reuses rows (but see PARTIAL_STATES)."""
         raise NotImplementedError
 
     @staticmethod
@@ -119,11 +124,6 @@ class CompiledProblem:
         """Write the groups of the state's operators, and return their number; by default 0 only."""
         out[0] = 0
         return 1
-
-    @staticmethod
-    def labels(x: Any, width: int) -> int:
-        """Return the number of labels of operators; by default the width of a row of weights."""
-        return width
 
     @staticmethod
     def factors(x: Any, state: Any, group: int, i: int) -> tuple[int, int]:
@@ -134,14 +134,12 @@ class CompiledProblem:
         return -1, SAME_LABEL
 
     @staticmethod
-    def n_choices(x: Any, state: Any, group: int) -> int:
-        """Return the number of labels of a group that ``choice`` lists; -1, by default: all."""
-        return -1
+    def choices(x: Any, state: Any, group: int, out: Any) -> int:
+        """Write the labels of a group that may be allowed, in ascending order; their number.
 
-    @staticmethod
-    def choice(x: Any, state: Any, group: int, i: int) -> int:
-        """Return the i-th label of a group that may be allowed, in ascending order."""
-        return i
+        -1, by default: all labels may be.
+        """
+        return -1
 
     @staticmethod
     def block(x: Any, state: Any, group: int) -> int:
@@ -164,14 +162,6 @@ class CompiledProblem:
         raise NotImplementedError
 
     @staticmethod
-    def features_of_state(x: Any) -> bool:
-        """Return whether ``features`` writes the same for all groups of a state; used by segments.
-
-        Their weights are summed once for a state then. By default they may differ.
-        """
-        return False
-
-    @staticmethod
     def name(x: Any, state: Any, group: int, block: int) -> int:
         """Return a name for a bundle of features; 0, by default: it has none.
 
@@ -190,7 +180,7 @@ class CompiledProblem:
 
     @staticmethod
     def apply(x: Any, state: Any, group: int, label: int, new: Any) -> None:
-        """Write the successor of the state, all of it (but see partial_states)."""
+        """Write the successor of the state, all of it (but see PARTIAL_STATES)."""
         raise NotImplementedError
 
     @staticmethod
@@ -232,7 +222,7 @@ def is_foreign(problem: type[CompiledProblem]) -> bool:
 
 def is_narrowed(problem: type[CompiledProblem]) -> bool:
     """Return whether a problem lists the labels of groups."""
-    return problem.n_choices is not CompiledProblem.n_choices
+    return problem.choices is not CompiledProblem.choices
 
 
 def is_named(problem: type[CompiledProblem]) -> bool:
@@ -242,12 +232,7 @@ def is_named(problem: type[CompiledProblem]) -> bool:
 
 def is_shared(problem: type[CompiledProblem]) -> bool:
     """Return whether blocks of a problem may have the same features in many inputs."""
-    return is_named(problem) and not is_factored(problem)
-
-
-def has_segments(problem: type[CompiledProblem]) -> bool:
-    """Return whether the rounds of a beam by key may be filled when they open."""
-    return problem.segments and is_shared(problem) and not problem.weighted
+    return is_named(problem) and not is_factored(problem) and not problem.weighted
 
 
 def is_factored(problem: type[CompiledProblem]) -> bool:
@@ -262,8 +247,7 @@ def has_named_factors(problem: type[CompiledProblem]) -> bool:
 
 def is_capped(problem: type[CompiledProblem]) -> bool:
     """Return whether bounds on weights can prune steps of a problem."""
-    blocks = is_factored(problem) and not has_named_factors(problem) and not problem.weighted
-    return blocks or has_segments(problem)
+    return is_named(problem) != is_factored(problem) and not problem.weighted
 
 
 def flags_of(problem: type[CompiledProblem], *, full: bool) -> dict[str, bool]:
@@ -271,16 +255,10 @@ def flags_of(problem: type[CompiledProblem], *, full: bool) -> dict[str, bool]:
 
     ``full`` includes the strategies that decode in full before they update.
     """
-    weighted, segments = bool(problem.weighted), has_segments(problem)
     return {
-        "WEIGHTED": weighted,
+        "WEIGHTED": bool(problem.weighted),
         "FULL": full,
         "FACTORED": is_factored(problem),
         "NARROWED": is_narrowed(problem),
-        "NAMED": has_named_factors(problem),
-        "SHARED": is_shared(problem) and not weighted,
-        "SEGMENTS": segments,
-        "KEY_OF_GROUP": bool(problem.key_of_group),
-        "WHOLE": not problem.partial_states and not segments,
-        "CAPPED": is_capped(problem),
+        "NAMED": is_named(problem),
     }

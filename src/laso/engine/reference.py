@@ -16,6 +16,7 @@ import numpy as np
 
 from laso.engine import layout as at
 from laso.engine.hashing import mix
+from laso.engine.kernels.promises import write_defaults
 from laso.engine.kernels.weight_table import drop_features
 from laso.engine.layout import Array, Dataset, Input, Out
 from laso.engine.options import own_key
@@ -52,9 +53,7 @@ class Reference(Problem):
         self.dropout = (0, 0)
 
     def _limits(self, x: Input) -> Array:
-        limits = np.zeros(len(at.Limit), np.int64)
-        self.problem.limits(x, limits)
-        return np.maximum(limits, 1)
+        return limits_of(self.problem, x, self.n_labels)
 
     def _row(self, state: State) -> Array:
         return np.array(state.row, np.int32)
@@ -66,9 +65,10 @@ class Reference(Problem):
 
     def operators(self, x: Input, state: State) -> Iterator[Operator]:
         row = self._row(state)
-        groups = np.zeros(self._limits(x)[at.MAX_GROUPS], np.int32)
+        limits = self._limits(x)
+        groups = np.zeros(limits[at.MAX_GROUPS], np.int32)
         for i in range(self.problem.groups(x, row, groups)):
-            for label in range(self.problem.labels(x, self.n_labels)):
+            for label in range(limits[at.MAX_LABELS]):
                 if self.problem.allowed(x, row, int(groups[i]), label):
                     yield int(groups[i]), label
 
@@ -144,10 +144,19 @@ class Reference(Problem):
         return float(self.problem.loss(x, y, before, *state.step, was_good, good))
 
 
+def limits_of(problem: type[CompiledProblem], x: Input, n_labels: int) -> Array:
+    """Return the limits of an input; rows of weights have so many labels."""
+    limits = np.zeros(len(at.Limit), np.int64)
+    write_defaults(x, n_labels, limits)
+    problem.limits(x, limits)
+    limits[: at.MAX_LABELS] = np.maximum(limits[: at.MAX_LABELS], 1)
+    return limits
+
+
 def input_of(dataset: Dataset, i: int) -> Input:
     """Return input i of a dataset."""
     items = dataset.items[dataset.starts[i] : dataset.starts[i + 1]]
-    return Input(items, dataset.pool, dataset.values, dataset.spec)
+    return Input(items, dataset.pool, dataset.values, dataset.spec, dataset.costs)
 
 
 def output_of(dataset: Dataset, i: int) -> Array:

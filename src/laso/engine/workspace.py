@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weakref import ref
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,14 +14,22 @@ from laso.engine.option_kinds import Options
 from laso.engine.problem import (
     CompiledProblem,
     has_named_factors,
-    has_segments,
     is_capped,
     is_factored,
     is_shared,
 )
 
-_caps: dict[int, tuple[ref[Array], Array]] = {}  # that decoding has chosen, by the weights
 CAPPED = slice(int(at.CAPPED_UPDATES), int(at.CAPPED_AT) + 1)
+
+
+@dataclass
+class KeptCaps:
+    """The upper bounds on weights that a decoding has chosen, for the next with the same weights.
+
+    The weights must not change in place.
+    """
+
+    of: tuple[Array, Array] | None = None  # weights and bounds
 
 
 def named_rows(problem: type[CompiledProblem], factors: int) -> tuple[int, int]:
@@ -43,9 +51,10 @@ def with_bundles(run: Run, numbered: int, named: tuple[int, int]) -> Run:
     )
 
 
-def with_segments(problem: type[CompiledProblem], options: Options, run: Run) -> Run:
+def with_segments(problem: type[CompiledProblem], options: Options, run: Run, form: int) -> Run:
     """Return working space in which rounds are filled when they open, if steps are segments."""
-    if not has_segments(problem) or options.kind != kinds.ROUNDS or not options.keyed:
+    in_rounds = options.kind == kinds.ROUNDS and options.keyed
+    if form != at.SEGMENTS or not is_shared(problem) or not in_rounds:
         return run
     rounds, width, features = (
         len(run.agenda),
@@ -61,29 +70,20 @@ def with_segments(problem: type[CompiledProblem], options: Options, run: Run) ->
     return with_bundles(run, len(run.block_owners) + rounds * width, (1, thresholds.NAMED_SEGMENTS))
 
 
-def with_shared(problem: type[CompiledProblem], run: Run, table: WeightTable, items: int) -> Run:
+def with_shared(
+    problem: type[CompiledProblem], run: Run, table: WeightTable, items: int, kept: KeptCaps
+) -> Run:
     """Return working space for decoding so many items, with room for what a problem shares."""
-    if is_shared(problem) and not problem.weighted:
+    if is_shared(problem):
         n = 1 << min(thresholds.CONTENTS_PER_ITEM * items, thresholds.MOST_CONTENTS).bit_length()
         size = max(n, int(run.meta[at.NAMED_MASK]) + 1)
         run = with_bundles(run, int(run.meta[at.FIRST_NAMED]), (1, size))
     if not has_caps(problem, run, table):
         return run
-    known = _caps.get(id(table.v))
-    if known is not None and known[0]() is table.v:
+    known = kept.of
+    if known is not None and known[0] is table.v:
         return run._replace(caps=known[1])
     return with_caps(run, table)
-
-
-def keep_caps(run: Run, table: WeightTable) -> None:
-    """Keep the upper bounds that a decoding has chosen, for the next one with the same weights.
-
-    Only those of a table for scoring alone: learning changes weights in place.
-    """
-    if len(run.caps) > 1 and not run.meta[at.CAPS_WANTED] and not len(table.mark):
-        number = id(table.v)
-        weights = ref(table.v, lambda _: _caps.pop(number, None))
-        _caps[number] = weights, run.caps
 
 
 def has_caps(problem: type[CompiledProblem], run: Run, table: WeightTable) -> bool:

@@ -16,7 +16,12 @@ from laso.engine.parallel.shards import MIXINGS, MOST_SHARDS
 from laso.engine.weights.row_layouts import MANY_LABELS
 from laso.errors import InputError, quoted
 from laso.estimators.learning import fitting
-from laso.estimators.learning.class_weights import ClassWeight, check_siblings, is_class_weight
+from laso.estimators.learning.class_weights import (
+    ClassWeight,
+    check_siblings,
+    is_class_weight,
+    reads_costs,
+)
 from laso.estimators.learning.dropout_rates import is_rate, why_no_dropout
 from laso.estimators.learning.fitting import Checkpoint, Examples
 from laso.estimators.learning.streaming import Source, stored
@@ -227,10 +232,10 @@ class SearchEstimator(Predictor):
         task = self.make_task()
         task.validate()
         _ = self.engine_for(task, task.problem).options  # which refuses what it does not know
-        if self.class_weight and task.problem.costs < 0:
+        if self.class_weight and not reads_costs(task.problem):
             raise ValueError(
                 f"class_weight needs a problem with costs, and {task.problem.__name__} has none: "
-                "expected an attribute costs, and a loss that reads them by cost_of"
+                "expected a loss that reads them by cost_of"
             )
         if self.dropout and (reason := self._why_no_dropout()):
             raise ValueError(

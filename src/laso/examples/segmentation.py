@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from laso import MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS, CompiledProblem, Step, Task, mix
+from laso import MAX_FEATURES, MAX_GROUPS, STATE_SIZE, CompiledProblem, Step, Task, mix
 
 LONGEST = 12  # letters of a word
 
@@ -18,7 +18,6 @@ class Words(CompiledProblem):
     @staticmethod
     def limits(x, out):
         out[STATE_SIZE], out[MAX_GROUPS], out[MAX_FEATURES] = 2, LONGEST, 4
-        out[STEPS] = x.items.shape[0]
 
     @staticmethod
     def initial(x, state):

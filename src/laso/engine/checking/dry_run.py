@@ -12,6 +12,7 @@ import numpy as np
 
 from laso.engine import layout as at
 from laso.engine.checking.guarded_arrays import UNWRITTEN, first_unwritten, guarded
+from laso.engine.kernels.promises import write_defaults
 from laso.engine.layout import Array, Dataset, Input, Out
 from laso.engine.native.method_checks import place_of, plain
 from laso.engine.problem import NAMES, CompiledProblem, is_factored, is_narrowed
@@ -21,17 +22,16 @@ PATHS = 3  # of each input
 GOLD_PATHS = 2  # when learning: the gold path, and one that leaves it
 OPERATORS = 24  # of a state, if it has more
 DRAWN = 4096  # operators of a state to choose these from
-CHAIN = 10_000  # more factors or sub-blocks than these have no end
+ENDLESS = 10_000  # more factors or sub-blocks than these have no end
 LARGEST = 2**31 - 1  # of a limit
 # The method that makes it necessary to set a limit.
 NEEDED_BY = {
     at.STATE_SIZE: "initial",
-    at.MAX_GROUPS: "groups",
     at.MAX_FEATURES: "features",
     at.BLOCKS: "block",
-    at.STEPS: "apply",
     at.FACTORS: "factors",
 }
+FACTS = {at.PARTIAL_STATES: 1, at.FEATURES_OF_STATE: 1, at.FORM: len(at.Form) - 1}
 PROMISE_MORE = "Correct the method, or let limits promise more."
 
 Operator = tuple[int, int]
@@ -70,6 +70,7 @@ class Trial:
             guarded(dataset.pool, "x.pool"),
             guarded(dataset.values, "x.values"),
             guarded(dataset.spec, "x.spec"),
+            guarded(dataset.costs, "x.costs"),
         )
         begin, end = dataset.output_starts[i : i + 2] if learning else (0, 0)
         self.y = guarded(dataset.outputs[begin:end], "y")
@@ -78,14 +79,13 @@ class Trial:
         self.narrowed = is_narrowed(problem)
         self.random = np.random.default_rng(i)
         self.limits = np.ones(len(at.Limit), np.int64)
-        self.labels = 0
+        self.labels = self.form = 0
         self.known_blocks: set[int] = set()
         self.named: dict[tuple[int, int], list[Any]] = {}
 
     def run(self, deadline: float, *, paths: int | None = None) -> None:
         """Follow some paths, the gold path first, until the thread's clock shows ``deadline``."""
         self._promise()
-        self.labels = self._count("labels", self.n_labels, self.x, self.n_labels)
         for path in range(paths or (GOLD_PATHS if self.learning else PATHS)):
             self.follow(deadline, gold=self.learning and path == 0)
 
@@ -126,13 +126,7 @@ class Trial:
             key = self._integer("key", self.x, *step)
             if self._truth("allowed", self.x, *step):
                 self._check_listed(*step)
-                if self.problem.key_of_group:
-                    promise = "key_of_group: all labels of a group must have the same key"
-                    first = self._integer("key", self.x, here.state, group, 0)
-                    self._within("key", key, first, first, promise)
-                if self.problem.segments:
-                    promise = "segments: the key of a step is that of its state and its group"
-                    self._within("key", key, here.key + group, here.key + group, promise)
+                self._check_form(here, group, key)
                 self._check_round(here, key)
                 self._integer("signature", self.x, *step)
                 if self.learning:
@@ -154,18 +148,44 @@ class Trial:
         """Check the labels that a group lists, among which an allowed one must be."""
         if not self.narrowed:
             return
-        n = self._integer("n_choices", self.x, state, group)
-        self._within("n_choices", n, -1, self.labels, "there are not more labels than these")
-        listed = [self._integer("choice", self.x, state, group, i) for i in range(n)]
+        out = np.zeros(self.labels, np.int32)
+
+        def write() -> int:
+            buffer = guarded(out, "the choices", writable=True)
+            n = self._integer("choices", self.x, state, group, buffer)
+            self._within("choices", n, -1, self.labels, "there are not more labels than these")
+            return n
+
+        n, missing = first_unwritten([out], write)
+        if n < 0:
+            return
+        if missing >= 0:
+            raise self._stale("choices", f"out[{missing}]", n)
+        listed = out[:n].tolist()
         for one in listed:
-            self._within("choice", one, 0, self.labels - 1, "a listed label must exist")
-        if n >= 0 and (label not in listed or listed != sorted(set(listed))):
+            self._within("choices", one, 0, self.labels - 1, "a listed label must exist")
+        if label not in listed or listed != sorted(set(listed)):
             raise self._broken(
-                "choice",
-                f"it lists {listed} for group {group}, expected ascending labels with all that are "
-                f"allowed, as {label} is",
+                "choices",
+                f"{self.problem.__name__}.choices lists {listed} for group {group}, expected "
+                f"ascending labels with all that are allowed, as {label} is",
                 "List every label that allowed accepts, in ascending order.",
             )
+
+    def _check_form(self, here: Place, group: int, key: int) -> None:
+        """Check what FORM promises of a step with this key."""
+        if self.form >= at.KEY_OF_GROUP:
+            promise = "KEY_OF_GROUP: all labels of a group must have the same key"
+            first = self._integer("key", self.x, here.state, group, 0)
+            self._within("key", key, first, first, promise)
+        if self.form == at.SEGMENTS:
+            promise = "SEGMENTS: the key of a step is that of its state and its group"
+            self._within("key", key, here.key + group, here.key + group, promise)
+        if self.form == at.CHAIN:
+            promise = "CHAIN: the only group is 0, and a step's block is the number of those before"
+            block = self._integer("block", self.x, here.state, group)
+            self._within("groups", group, 0, 0, promise)
+            self._within("block", block, here.depth, here.depth, promise)
 
     def _check_round(self, here: Place, key: int) -> None:
         """Check the length of the path and the key after a step."""
@@ -182,12 +202,13 @@ class Trial:
             self._within("key", key, here.key + 1, most, promise)
 
     def _check_own_features(self, found: list[list[Any]]) -> None:
-        """Check what ``features_of_state`` says of the features of several groups of a state."""
-        if self._truth("features_of_state", self.x) and any(one != found[0] for one in found):
+        """Check what FEATURES_OF_STATE promises of the features of several groups of a state."""
+        if self.limits[at.FEATURES_OF_STATE] and any(one != found[0] for one in found):
             raise self._broken(
-                "features_of_state",
-                f"{self.problem.__name__}.features writes other features for another group",
-                "Let features_of_state return False, or let features depend on x and state alone.",
+                "features",
+                f"FEATURES_OF_STATE: {self.problem.__name__}.features writes other features for "
+                "another group",
+                "Let limits promise less, or let features depend on x and state alone.",
             )
 
     def _score(self, state: Array, group: int) -> list[Any]:
@@ -204,18 +225,15 @@ class Trial:
             most = int(self.limits[at.FACTORS]) - 1
             self._within("factors", other, -1, most, promise)
             self._within("factors", label, at.SAME_LABEL, self.n_labels - 1, promise)
-            self._check_end("factors", i, CHAIN)
+            self._check_end("factors", i, ENDLESS)
             self._features_of(state, other)
         return own
 
     def _features_of(self, state: Array, group: int) -> list[Any]:
-        promise = "a block must be below BLOCKS"
-        if self.problem.segments:
-            promise += ", and with segments every step must have one"
-        block, least = (
-            self._integer("block", self.x, state, group),
-            0 if self.problem.segments else -1,
-        )
+        promise, least = "a block must be below BLOCKS", -1
+        if self.form == at.SEGMENTS:
+            promise, least = f"{promise}, and with SEGMENTS every step must have one", 0
+        block = self._integer("block", self.x, state, group)
         self._within("block", block, least, int(self.limits[at.BLOCKS]) - 1, promise)
         self._block(block, state, group)
         written = self._features("features", self.x, state, group)
@@ -237,7 +255,7 @@ class Trial:
                 self._within("sub_block", below, -1, block - 1, promise)
                 if below < 0:
                     break
-                self._check_end("sub_block", i, block + CHAIN)
+                self._check_end("sub_block", i, block + ENDLESS)
                 pending.append(below)
             written = self._features("block_features", self.x, block)
             self._check_name(state, group, block, written)
@@ -260,10 +278,12 @@ class Trial:
     def _promise(self) -> None:
         """Call ``limits``, and check that it sets what is needed."""
         out = np.zeros(len(at.Limit), np.int64)
+        write_defaults(self.x, self.n_labels, out)
         self._call("limits", self.x, guarded(out, "out", writable=True))
-        for limit in at.Limit:
-            promise = f"limits writes upper bounds ({limit.name} here)"
-            self._within("limits", int(out[limit]), 0, LARGEST, promise)
+        largest = {**dict.fromkeys(at.Limit, LARGEST), **FACTS, at.MAX_LABELS: self.n_labels}
+        for limit, most in largest.items():
+            promise = f"limits writes upper bounds and facts ({limit.name} here)"
+            self._within("limits", int(out[limit]), 0, most, promise)
         for limit, method in NEEDED_BY.items():
             own = getattr(self.problem, method) is not getattr(CompiledProblem, method)
             if own and not self._sets(limit):
@@ -273,7 +293,8 @@ class Trial:
                     "needs",
                     f"Write out[{limit.name}] = ... in limits, for every input.",
                 )
-        self.limits = np.maximum(out, 1)
+        out[: at.MAX_LABELS] = np.maximum(out[: at.MAX_LABELS], 1)
+        self.limits, self.labels, self.form = out, int(out[at.MAX_LABELS]), int(out[at.FORM])
 
     def _sets(self, limit: at.Limit) -> bool:
         values = np.zeros(len(at.Limit), np.int64)
@@ -294,13 +315,13 @@ class Trial:
             return size
 
         _, missing = first_unwritten([row], write)
-        if missing >= 0 and not self.problem.partial_states:
+        if missing >= 0 and not self.limits[at.PARTIAL_STATES]:
             raise self._broken(
                 name,
                 f"{self.problem.__name__}.{name} leaves {label}[{missing}] unwritten; limits "
                 f"promises STATE_SIZE = {size}",
                 f"Write all of {label}, since the engine reuses rows, or promise a smaller "
-                "STATE_SIZE, or set partial_states if no method reads what was not written.",
+                "STATE_SIZE, or set PARTIAL_STATES if no method reads what was not written.",
             )
         left_out = np.flatnonzero(np.isin(row, UNWRITTEN)).tolist() if missing >= 0 else ()
         return guarded(row, "state", unwritten=left_out)
@@ -375,13 +396,7 @@ class Trial:
             raise self._wrong_type(name, found, "True or False")
         return bool(found)
 
-    def _count(
-        self,
-        name: str,
-        most: int,
-        *arguments: Any,
-        promise: str = "the number of labels must stay within the width of the weights",
-    ) -> int:
+    def _count(self, name: str, most: int, *arguments: Any, promise: str) -> int:
         found = self._integer(name, *arguments)
         self._within(name, found, 0, most, promise)
         return found

@@ -22,7 +22,8 @@ from laso.engine.checking.guarded_arrays import ReadOnly
 from laso.engine.layout import Array, Dataset, WeightTable
 from laso.engine.native.bounds_checks import OutOfBounds, origin
 from laso.engine.native.method_checks import CompileError, check_methods
-from laso.engine.problem import CompiledProblem, is_foreign
+from laso.engine.problem import REPLACED, CompiledProblem, is_foreign
+from laso.engine.reference import limits_of
 from laso.engine.weights import row_layouts
 from laso.errors import BadProblem
 from laso.locks import shared_lock
@@ -35,6 +36,7 @@ ROOM = {
     "out.keys": at.MAX_FEATURES,
     "out.values": at.MAX_FEATURES,
     "the groups": at.MAX_GROUPS,
+    "the choices": at.MAX_LABELS,
     "state": at.STATE_SIZE,
     "new": at.STATE_SIZE,
 }
@@ -118,6 +120,9 @@ def check_problem(
         If that method, or another one, cannot be compiled at all.
     """
     check_methods(problem)
+    for name in REPLACED:
+        if hasattr(problem, name):
+            raise BadProblem(f"{problem.__name__} has {name}, expected {REPLACED[name]}")
     inputs = _chosen(dataset, order)
     most = np.ones(len(at.Limit), np.int64)
     start = time.thread_time()
@@ -159,7 +164,7 @@ def tell(
 ) -> NoReturn:
     """Raise what a user should know of an error of a method that ran uncompiled."""
     trial = Trial(problem, dataset, i, n_labels, learning=True)
-    problem.limits(trial.x, trial.limits)
+    trial.limits = limits_of(problem, trial.x, n_labels)
     _raise(trial, error)
 
 

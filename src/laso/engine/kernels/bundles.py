@@ -15,13 +15,13 @@ from __future__ import annotations
 import math
 
 from laso.engine.hashing import mix
-from laso.engine.kernels.placeholders import FACTORED, SHARED, name
+from laso.engine.kernels.placeholders import FACTORED, name, shares_blocks
 from laso.engine.kernels.promises import (
     checked_block,
     checked_block_features,
     checked_features,
-    checked_labels,
     checked_sub_block,
+    max_labels,
 )
 from laso.engine.kernels.weight_table import (
     add_known_rows,
@@ -73,9 +73,9 @@ def is_known(run, row, mark):
     return known
 
 
-def set_maximum(x, run, row):
+def set_maximum(run, row):
     """Find the highest sum of a bundle."""
-    run.bundle_maxima[row] = highest(run.bundle_sums[row], checked_labels(x, run))
+    run.bundle_maxima[row] = highest(run.bundle_sums[row], max_labels(run))
 
 
 def highest(sums, n):
@@ -115,12 +115,12 @@ def sum_block(x, table, run, root):
         number = stack[top, STACK_BLOCK]
         sums = run.bundle_sums[number]
         add_sub_blocks(x, run, number)
-        if SHARED():
+        if shares_blocks():
             add_own(x, table, run, number, sums)
         else:
             add_rows(table, run, checked_block_features(x, number, run), sums)
-        if FACTORED() or SHARED():
-            set_maximum(x, run, number)
+        if FACTORED() or shares_blocks():
+            set_maximum(run, number)
         run.bundle_names[number] = run.meta[VERSION]
         top -= 1
 
@@ -182,8 +182,8 @@ def score_labels(x, state, group, table, run, least):
     if number >= 0 and run.bundle_names[number] != run.meta[VERSION]:
         sum_block(x, table, run, number)
     n = checked_features(x, state, group, run)
-    if SHARED():
-        row = sum_features(x, table, run, n, name_of(run, n))
+    if shares_blocks():
+        row = sum_features(table, run, n, name_of(run, n))
         top, most = maxima[row], maxima[number] if number >= 0 else math.inf
         if top + most + 1e-6 * (abs(top) + abs(most)) < least:  # with room for rounding
             return False
@@ -191,7 +191,7 @@ def score_labels(x, state, group, table, run, least):
         copy_bundle(run, number, sums)
     else:
         fill(sums, 0.0)
-    if SHARED():
+    if shares_blocks():
         add_bundle(run, row, sums)
     else:
         add_rows(table, run, n, sums)
@@ -206,13 +206,13 @@ def name_of(run, n):
     return mark
 
 
-def sum_features(x, table, run, n, mark):
+def sum_features(table, run, n, mark):
     """Return the row with the sums of the n features in the buffer, which have this mark."""
     row = place_of(run, mark, 0)
     if not is_known(run, row, mark):
         fill(run.bundle_sums[row], 0.0)
         add_rows(table, run, n, run.bundle_sums[row])
-        set_maximum(x, run, row)
+        set_maximum(run, row)
     return row
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 from laso.engine.hashing import mix
 from laso.engine.kernels.bundles import forget_sums
 from laso.engine.kernels.figures import forget_example, learn_full, learn_one, search_one
-from laso.engine.kernels.placeholders import CAPPED, FULL, limits
+from laso.engine.kernels.placeholders import FULL, has_bounds
+from laso.engine.kernels.promises import begin_input, write_limits
 from laso.engine.kernels.upper_bounds import choose_caps
 from laso.engine.layout import (
     CAPS_WANTED,
@@ -45,13 +46,14 @@ def input_of(dataset, i):
         dataset.pool,
         dataset.values,
         dataset.spec,
+        dataset.costs,
     )
 
 
 def largest(dataset, order, most, one):
     """Write the largest limits of the given inputs."""
     for n in range(order.shape[0]):
-        limits(input_of(dataset, order[n]), one)
+        write_limits(input_of(dataset, order[n]), 0, one)
         for j in range(most.shape[0]):
             most[j] = max(most[j], one[j])
 
@@ -59,7 +61,7 @@ def largest(dataset, order, most, one):
 def begin_call(table, run):
     """Forget sums, since rows and weights may have changed since the last call; choose bounds."""
     forget_sums(run)
-    if CAPPED() and run.meta[CAPS_WANTED]:
+    if has_bounds() and run.meta[CAPS_WANTED]:
         choose_caps(table, run)
 
 
@@ -72,6 +74,7 @@ def learn_many(dataset, order, table, run, options):
         i = order[n]
         x = input_of(dataset, i)
         y = dataset.outputs[dataset.output_starts[i] : dataset.output_starts[i + 1]]
+        begin_input(x, run)
         if run.meta[PENDING] < 0:
             run.meta[NODES] = run.meta[DEQUEUED] = 0
             run.meta[GENERATED] = table.ints[GENERATION]
@@ -101,6 +104,7 @@ def decode_many(dataset, order, table, run, options, steps, results):
     begin_call(table, run)
     for n in range(order.shape[0]):
         x = input_of(dataset, order[n])
+        begin_input(x, run)
         run.meta[NODES] = run.meta[DEQUEUED] = 0
         run.meta[ORACLE] = NO_GOLD
         goal = search_one(x, y, table, run, options)

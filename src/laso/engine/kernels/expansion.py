@@ -19,18 +19,16 @@ from laso.engine.kernels.agenda import (
 from laso.engine.kernels.bundles import score_labels
 from laso.engine.kernels.factors import bound_groups, has_good, score_factors
 from laso.engine.kernels.placeholders import (
-    CAPPED,
     FACTORED,
-    KEY_OF_GROUP,
     NARROWED,
-    SHARED,
-    WHOLE,
     allowed,
+    has_bounds,
     is_good,
     key,
     loss,
+    shares_blocks,
 )
-from laso.engine.kernels.promises import checked_choices, checked_labels, listed_label, note_fault
+from laso.engine.kernels.promises import chosen_label, n_chosen, note_fault, write_choices
 from laso.engine.kernels.weight_table import fill
 from laso.engine.layout import (
     BAD_KEY,
@@ -40,11 +38,13 @@ from laso.engine.layout import (
     FAULT,
     FIRST,
     FIRST_NOTED,
+    FORM,
     GOOD,
     HELD,
     IN_KEY,
     IN_LIMITS,
     KEY,
+    KEY_OF_GROUP,
     LOSS,
     MARGIN,
     MORE_NODES,
@@ -54,6 +54,7 @@ from laso.engine.layout import (
     ONLY_GOOD,
     OPEN_ROUND,
     ORACLE,
+    PARTIAL_STATES,
     ROUND_AT,
     ROUND_END,
     SCALE,
@@ -66,7 +67,7 @@ from laso.engine.option_kinds import RANKED
 def score_group(x, state, group, table, run, least, n):
     """Write the scores of a group's labels; False if none of their sums can exceed ``least``.
 
-    These are the n labels that ``choice`` lists; all if n is -1.
+    These are the n labels that are listed; all if n is -1.
     """
     if FACTORED():
         return score_factors(x, state, group, table, run, least, n)
@@ -88,7 +89,7 @@ def least_gain(threshold, g, scale):
 
 def expand(x, y, table, run, options, node):
     """Operators and enqueue of the figures; the status."""
-    if WHOLE():  # other problems do not compile what follows
+    if not shares_blocks():  # other problems do not compile what follows
         twin = begin_notes(run, options, node)
         if twin >= 0:
             return repeat_steps(x, y, table, run, options, node, twin)
@@ -123,18 +124,18 @@ def expand_group(x, y, table, run, options, node, chosen):
     state, g, was_good = run.states[node], reals[node, G], ints[node, GOOD] > 0
     scale, margin, rounds = table.reals[SCALE], table.reals[MARGIN], n_rounds(agenda)
     ranked = options.kind == RANKED
-    keyed = options.keyed and not ranked
+    keyed, by_group = options.keyed and not ranked, run.limits[FORM] >= KEY_OF_GROUP
     group, floor, ranking = chosen
-    chosen_round = key(x, state, group, 0) if keyed and KEY_OF_GROUP() else ints[node, DEPTH] + 1
+    chosen_round = key(x, state, group, 0) if keyed and by_group else ints[node, DEPTH] + 1
     at = checked_round(chosen_round, ints[node, KEY], rounds)
     if ranked and at < rounds:
         at = 0
     threshold_at, threshold = at, entry_threshold(agenda, reals, options.width, at)
     least = -math.inf
-    if KEY_OF_GROUP() or not keyed:  # else labels may have lists of their own
+    if by_group or not keyed:  # else labels may have lists of their own
         least = least_gain(max(threshold, floor), g, scale)
-    n_listed = checked_choices(x, state, group, run)
-    if (FACTORED() or SHARED()) and was_good and not ranking:
+    n_listed = write_choices(x, state, group, run)
+    if (FACTORED() or shares_blocks()) and was_good and not ranking:
         was_good = has_good(x, y, state, group, run, n_listed)
     if was_good:  # good steps count even if they do not enter the agenda
         least = -math.inf
@@ -142,20 +143,20 @@ def expand_group(x, y, table, run, options, node, chosen):
         least = least_gain(run.best_scores[options.width - 1], g, scale)
     if not score_group(x, state, group, table, run, least, n_listed):
         return DONE
-    unknown = least == -math.inf and not (was_good or ranked or (keyed and not KEY_OF_GROUP()))
+    unknown = least == -math.inf and not (was_good or ranked or (keyed and not by_group))
     if unknown and not ranking and meta[ORACLE] != ONLY_GOOD:  # the first node of a round
         least = least_gain(g + scale * lowest_of_best(x, run, node, group, n_listed), g, scale)
     if FACTORED() and ranking:
         keep_best_scores(x, y, table, run, options, node, (group, n_listed))
         return DONE
-    for c in range(n_listed if n_listed >= 0 else checked_labels(x, run)):
-        label = listed_label(x, state, group, c, run, n_listed)
+    for c in range(n_chosen(run, n_listed)):
+        label = chosen_label(run, c, n_listed)
         if sums[label] < least:  # most labels end here
             continue
         good = was_good and is_good(x, y, state, group, label)
         new_g = g + scale * sums[label]
         score = new_g - margin if good else new_g
-        if keyed and not KEY_OF_GROUP():
+        if keyed and not by_group:
             chosen_round = key(x, state, group, label)
             at = checked_round(chosen_round, ints[node, KEY], rounds)
         if at != threshold_at:
@@ -170,7 +171,7 @@ def expand_group(x, y, table, run, options, node, chosen):
             return BAD_KEY
         if offer(x, y, run, options, node, (group, label, at), (good, new_g, score)) != DONE:
             return MORE_NODES
-        if WHOLE():
+        if not shares_blocks():
             note_step(run, group, label, sums[label])
         threshold = entry_threshold(agenda, reals, options.width, at)
     return DONE
@@ -178,7 +179,7 @@ def expand_group(x, y, table, run, options, node, chosen):
 
 def common_list(x, run, options, node, n):
     """Return the round to which all steps of a node's n groups lead; -1 if there is none."""
-    if options.kind == RANKED or n == 0 or (options.keyed and not KEY_OF_GROUP()):
+    if options.kind == RANKED or n == 0 or (options.keyed and run.limits[FORM] < KEY_OF_GROUP):
         return -1
     at = run.ints[node, DEPTH] + 1
     if options.keyed:
@@ -196,7 +197,7 @@ def begin_bounds(x, table, run, options, node, n):
     the order of their bounds, until as many steps as it has places set a floor: steps below need
     not be enqueued. -1: bounds do not help.
     """
-    if not FACTORED() or not CAPPED() or run.caps.shape[0] == 1:
+    if not FACTORED() or not has_bounds() or run.caps.shape[0] == 1:
         return -1
     at = common_list(x, run, options, node, n)
     if at < 0 or run.meta[ORACLE] == ONLY_GOOD:
@@ -211,7 +212,7 @@ def next_to_rank(x, table, run, options, node, n):
 
     -1: all others are below the floor.
     """
-    if not FACTORED() or not CAPPED():
+    if not FACTORED() or not has_bounds():
         return -1
     state, bounds, floor = run.states[node], run.group_bounds, run.best_scores[options.width - 1]
     least = least_gain(floor, run.reals[node, G], table.reals[SCALE])
@@ -236,8 +237,8 @@ def keep_best_scores(x, y, table, run, options, node, chosen):
     best, last, sums = run.best_scores, options.width - 1, run.sums
     group, n_listed = chosen
     least = least_gain(best[last], g, scale)
-    for c in range(n_listed if n_listed >= 0 else checked_labels(x, run)):
-        label = listed_label(x, state, group, c, run, n_listed)
+    for c in range(n_chosen(run, n_listed)):
+        label = chosen_label(run, c, n_listed)
         if sums[label] < least or not allowed(x, state, group, label):
             continue
         score = g + scale * sums[label]
@@ -252,8 +253,8 @@ def lowest_of_best(x, run, node, group, n_listed):
     """Return a sum that as many allowed labels of a group reach as a list has places, or -inf."""
     best, state, last = run.best_scores, run.states[node], run.best_scores.shape[0] - 1
     fill(best, -math.inf)
-    for c in range(n_listed if n_listed >= 0 else checked_labels(x, run)):
-        label = listed_label(x, state, group, c, run, n_listed)
+    for c in range(n_chosen(run, n_listed)):
+        label = chosen_label(run, c, n_listed)
         if run.sums[label] > best[last] and allowed(x, state, group, label):
             insert_score(best, run.sums[label])
     return best[last]
@@ -317,7 +318,7 @@ def begin_notes(run, options, node):
     """
     ints, reals, noted, meta = run.ints, run.reals, run.noted, run.meta
     meta[NOTES] = -1
-    if options.kind == RANKED or options.width == 1:
+    if options.kind == RANKED or options.width == 1 or run.limits[PARTIAL_STATES]:
         return -1
     own, opened = meta[ROUND_AT] - 1, run.agenda[n_rounds(run.agenda) + OPEN_ROUND]
     noted[own, NOTED] = -1

@@ -21,12 +21,13 @@ from laso.engine.kernels.bundles import (
 from laso.engine.kernels.placeholders import NAMED, NARROWED, factors, is_good, name
 from laso.engine.kernels.promises import (
     checked_block,
-    checked_choice,
-    checked_choices,
     checked_features,
-    checked_labels,
+    chosen_label,
     features_in,
+    max_labels,
+    n_chosen,
     note_fault,
+    write_choices,
 )
 from laso.engine.kernels.upper_bounds import bound_block, is_summed
 from laso.engine.kernels.weight_table import add_rows, fill
@@ -65,7 +66,7 @@ def sum_named(x, state, group, table, run):
     look_up(table, run, n_unknown)
     for i in range(n_unknown):
         sum_waiting(table, run, i)
-        set_maximum(x, run, waiting[i, WAITING_ROW])
+        set_maximum(run, waiting[i, WAITING_ROW])
 
 
 def request_named(x, state, group, run):
@@ -119,7 +120,7 @@ def sum_factor(x, state, group, table, run, spare):
     else:
         fill(sums, 0.0)
     add_rows(table, run, checked_features(x, state, group, run), sums)
-    set_maximum(x, run, spare)
+    set_maximum(run, spare)
 
 
 def is_bad_factor(run, group, label):
@@ -181,7 +182,7 @@ def bound_of_listed(x, state, group, run, n):
     """Return an upper bound on the sum of a group's factors for the n labels that are listed."""
     cached, maxima, rows, most = run.bundle_sums, run.bundle_maxima, run.factor_rows, -math.inf
     for c in range(n):
-        label, top, size = checked_choice(x, state, group, c, run), 0.0, 0.0
+        label, top, size = chosen_label(run, c, n), 0.0, 0.0
         i, other, its_label = 0, rows.shape[0] - 1, SAME_LABEL
         while other >= 0:
             row = rows[other, SUMS_ROW]
@@ -207,7 +208,7 @@ def bound_groups(x, state, table, run, first, end):
         begin_group(x, state, group, table, run)
         most, _ = upper_bound(x, state, group, table, run)
         if NARROWED() and end < 0:
-            n_listed = checked_choices(x, state, group, run)
+            n_listed = write_choices(x, state, group, run)
             if n_listed >= 0:
                 most = min(most, bound_of_listed(x, state, group, run, n_listed))
         run.group_bounds[i] = most
@@ -239,7 +240,7 @@ def score_factors(x, state, group, table, run, least, n_listed):
 
 def add_factors(x, state, group, run):
     """Write the sums of a group's factors for all labels."""
-    cached, sums, rows, n = run.bundle_sums, run.sums, run.factor_rows, checked_labels(x, run)
+    cached, sums, rows, n = run.bundle_sums, run.sums, run.factor_rows, max_labels(run)
     fill(sums, 0.0)
     i, other, its_label = 0, rows.shape[0] - 1, SAME_LABEL
     while other >= 0:
@@ -255,10 +256,10 @@ def add_factors(x, state, group, run):
 
 
 def add_factors_of_listed(x, state, group, run, n):
-    """Write the sums of a group's factors for the n labels that ``choice`` lists."""
+    """Write the sums of a group's factors for the n labels that are listed."""
     cached, sums, rows = run.bundle_sums, run.sums, run.factor_rows
     for c in range(n):  # one label after the other, so that its sum stays in a register
-        label, total = checked_choice(x, state, group, c, run), sums.dtype.type(0)
+        label, total = chosen_label(run, c, n), sums.dtype.type(0)
         i, other, its_label = 0, rows.shape[0] - 1, SAME_LABEL
         while other >= 0:
             row = rows[other, SUMS_ROW]
@@ -272,12 +273,8 @@ def add_factors_of_listed(x, state, group, run, n):
 def has_good(x, y, state, group, run, n_listed):
     """Return whether one of the listed labels is good; of all labels, if n_listed is -1."""
     good = False
-    if NARROWED() and n_listed >= 0:
-        for c in range(n_listed):
-            good |= is_good(x, y, state, group, checked_choice(x, state, group, c, run))
-        return good
-    for label in range(checked_labels(x, run)):
-        good |= is_good(x, y, state, group, label)
+    for c in range(n_chosen(run, n_listed)):
+        good |= is_good(x, y, state, group, chosen_label(run, c, n_listed))
     return good
 
 

@@ -19,7 +19,7 @@ from laso.engine.kernels.agenda import (
     write_groups,
 )
 from laso.engine.kernels.placeholders import allowed, is_good, key, loss
-from laso.engine.kernels.promises import checked_choices, checked_labels, listed_label, note_fault
+from laso.engine.kernels.promises import chosen_label, n_chosen, note_fault, write_choices
 from laso.engine.kernels.segments import expand_node, max_successors
 from laso.engine.kernels.steps import step_score
 from laso.engine.kernels.weight_updates import begin_delta, clear_marks, take_step, update
@@ -210,9 +210,9 @@ def siblings(x, y, table, run, options, node):
         state = states[parent]
         for i in range(write_groups(x, run, parent)):
             group = run.groups[i]
-            n_listed = checked_choices(x, state, group, run)
-            for c in range(n_listed if n_listed >= 0 else checked_labels(x, run)):
-                label = listed_label(x, state, group, c, run, n_listed)
+            n_listed = write_choices(x, state, group, run)
+            for c in range(n_chosen(run, n_listed)):
+                label = chosen_label(run, c, n_listed)
                 if not (is_good(x, y, state, group, label) and allowed(x, state, group, label)):
                     continue
                 child = new_node(run)

@@ -8,8 +8,17 @@ function without arguments: ``bool()`` is False.
 
 from __future__ import annotations
 
-WEIGHTED = FULL = FACTORED = NARROWED = NAMED = SHARED = SEGMENTS = bool
-KEY_OF_GROUP = WHOLE = CAPPED = bool
-limits = initial = groups = labels = factors = n_choices = choice = None
-block = sub_block = block_features = features = features_of_state = name = None
+WEIGHTED = FULL = FACTORED = NARROWED = NAMED = bool
+limits = initial = groups = factors = choices = None
+block = sub_block = block_features = features = name = None
 allowed = apply = is_goal = is_good = loss = key = signature = None
+
+
+def shares_blocks():
+    """Return whether blocks of the problem may have the same features in many inputs."""
+    return NAMED() and not FACTORED() and not WEIGHTED()
+
+
+def has_bounds():
+    """Return whether bounds on weights can prune steps of the problem."""
+    return NAMED() != FACTORED() and not WEIGHTED()

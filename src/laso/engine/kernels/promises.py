@@ -13,15 +13,12 @@ from laso.engine.kernels.placeholders import (
     NARROWED,
     block,
     block_features,
-    choice,
+    choices,
     features,
-    labels,
-    n_choices,
+    limits,
     sub_block,
 )
-from laso.engine.kernels.weight_table import (
-    drop_features,
-)
+from laso.engine.kernels.weight_table import drop_features
 from laso.engine.layout import (
     BAD_BLOCK,
     BAD_COUNT,
@@ -34,12 +31,17 @@ from laso.engine.layout import (
     FAULT_VALUE,
     IN_BLOCK,
     IN_BLOCK_FEATURES,
-    IN_CHOICE,
+    IN_CHOICES,
     IN_FEATURES,
-    IN_LABELS,
+    IN_LIMITS,
     IN_SUB_BLOCK,
+    MAX_GROUPS,
+    MAX_LABELS,
     MOST_FEATURES,
+    STEPS,
     VISIT,
+    Array,
+    Input,
 )
 
 
@@ -61,32 +63,59 @@ def checked_count(meta, n, most, method):
     return n
 
 
-def checked_labels(x, run):
-    """Return the number of labels of operators."""
+def write_defaults(x: Input, width: int, out: Array) -> None:
+    """Write the default limits of an input; rows of weights have this width."""
+    for i in range(out.shape[0]):
+        out[i] = 0
+    out[MAX_GROUPS], out[STEPS], out[MAX_LABELS] = 1, x.items.shape[0], width
+
+
+def write_limits(x, width, out):
+    """Write the limits of an input over their defaults."""
+    write_defaults(x, width, out)
+    limits(x, out)
+
+
+def begin_input(x, run):
+    """Write the limits of an input that is searched from now on; return its number of labels."""
     width = run.sums.shape[0]
-    return checked_count(run.meta, labels(x, width), width, IN_LABELS)
+    write_limits(x, width, run.limits)
+    run.limits[MAX_LABELS] = checked_count(run.meta, run.limits[MAX_LABELS], width, IN_LIMITS)
+    return run.limits[MAX_LABELS]
 
 
-def checked_choices(x, state, group, run):
-    """Return the number of labels of a group that ``choice`` lists; -1: all."""
+def max_labels(run):
+    """Return the number of labels of operators."""
+    return run.limits[MAX_LABELS]
+
+
+def write_choices(x, state, group, run):
+    """Write the labels of a group that may be allowed, and return their number; -1: all.
+
+    A fault and label 0 stand for a label that does not exist.
+    """
     if not NARROWED():
         return -1
-    n = n_choices(x, state, group)
-    return checked_count(run.meta, n, run.sums.shape[0], IN_CHOICE) if n >= 0 else -1
+    n, most = choices(x, state, group, run.choices), max_labels(run)
+    if n < 0:
+        return -1
+    n = checked_count(run.meta, n, most, IN_CHOICES)
+    for i in range(n):
+        label = run.choices[i]
+        if label < 0 or label >= most:
+            note_fault(run.meta, BAD_COUNT, IN_CHOICES, label, 0, most - 1)
+            run.choices[i] = 0
+    return n
 
 
-def checked_choice(x, state, group, i, run):
-    """Return the i-th label that ``choice`` lists, or 0 and a fault if it does not exist."""
-    label, most = choice(x, state, group, i), checked_labels(x, run) - 1
-    if label < 0 or label > most:
-        note_fault(run.meta, BAD_COUNT, IN_CHOICE, label, 0, most)
-        return 0
-    return label
+def n_chosen(run, n_listed):
+    """Return the number of labels that may be allowed; of all, if n_listed is -1."""
+    return n_listed if NARROWED() and n_listed >= 0 else max_labels(run)
 
 
-def listed_label(x, state, group, i, run, n_listed):
+def chosen_label(run, i, n_listed):
     """Return the i-th listed label; the i-th of all labels, if n_listed is -1."""
-    return checked_choice(x, state, group, i, run) if NARROWED() and n_listed >= 0 else i
+    return int(run.choices[i]) if NARROWED() and n_listed >= 0 else i
 
 
 def most_features(run):

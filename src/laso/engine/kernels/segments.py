@@ -37,35 +37,31 @@ from laso.engine.kernels.bundles import (
     sum_waiting,
 )
 from laso.engine.kernels.expansion import expand
-from laso.engine.kernels.placeholders import (
-    SEGMENTS,
-    allowed,
-    features_of_state,
-    is_good,
-    loss,
-)
+from laso.engine.kernels.placeholders import allowed, is_good, loss, shares_blocks
 from laso.engine.kernels.promises import (
     block_features_in,
     checked_block,
     checked_block_features,
-    checked_choices,
     checked_features,
-    checked_labels,
-    listed_label,
+    chosen_label,
+    max_labels,
     most_features,
+    n_chosen,
     note_fault,
+    write_choices,
 )
 from laso.engine.kernels.upper_bounds import cap_of
 from laso.engine.kernels.weight_table import add_rows, fill, keep_known, shorten_keys
 from laso.engine.layout import (
     BAD_KEY,
     BITS,
-    CHOICES,
     DONE,
     EXPANDED,
     FAULT,
+    FEATURES_OF_STATE,
     FIRST,
     FIRST_EXPANDED,
+    FORM,
     GOOD,
     HELD,
     IN_KEY,
@@ -86,6 +82,7 @@ from laso.engine.layout import (
     ROUND_END,
     SCALE,
     SCORE,
+    SEGMENTS,
     SLACK,
     STACK_BLOCK,
     WAITING_COUNT,
@@ -97,21 +94,26 @@ from laso.engine.layout import (
 )
 
 
+def fills_rounds(run):
+    """Return whether rounds are filled when they open."""
+    return shares_blocks() and run.expanded.shape[0] > 0 and run.limits[FORM] == SEGMENTS
+
+
 def expand_node(x, y, table, run, options, node):
     """Operators and enqueue of the figures, now or when the rounds open; the status."""
-    if SEGMENTS() and run.expanded.shape[0] > 0:
+    if fills_rounds(run):
         return expand_later(x, y, table, run, options, node)
     return expand(x, y, table, run, options, node)
 
 
 def max_successors(x, run, options, node):
     """Return an upper bound on the number of nodes that the expansion of a node makes."""
-    if SEGMENTS() and run.expanded.shape[0] > 0:
+    if fills_rounds(run):
         return 2 * options.width  # those of a round, where each may take the place of a sibling
-    most = (run.groups.shape[0] - SLACK) * checked_labels(x, run)
+    most = (run.groups.shape[0] - SLACK) * max_labels(run)
     if run.meta[NODES] + most <= run.ints.shape[0]:
         return most
-    return write_groups(x, run, node) * checked_labels(x, run)
+    return write_groups(x, run, node) * max_labels(run)
 
 
 # --------------------------------------------------------------------------- rounds
@@ -127,7 +129,7 @@ def expand_later(x, y, table, run, options, node):
     expanded[at, FIRST_EXPANDED + i] = node
     expanded[at, EXPANDED] = i + 1
     expanded[at, LENGTHS] = write_groups(x, run, node)
-    if features_of_state(x):
+    if run.limits[FEATURES_OF_STATE]:
         sum_step(x, table, run, node, run.groups[0], at * options.width + i)
     if run.ints[node, GOOD] > 0:
         count_good_steps(x, y, run, node)
@@ -145,9 +147,9 @@ def count_good_steps(x, y, run, node):
     """Count the good steps of a node as offered to their rounds."""
     state, at = run.states[node], run.ints[node, KEY]
     for group in range(1, run.expanded[at, LENGTHS] + 1):
-        n_listed = checked_choices(x, state, group, run)
-        for c in range(n_listed if n_listed >= 0 else checked_labels(x, run)):
-            label = listed_label(x, state, group, c, run, n_listed)
+        n_listed = write_choices(x, state, group, run)
+        for c in range(n_chosen(run, n_listed)):
+            label = chosen_label(run, c, n_listed)
             if is_good(x, y, state, group, label) and allowed(x, state, group, label):
                 count_good(run.agenda, run.meta, at + group, False, 1)
 
@@ -240,13 +242,13 @@ def offer_segments(x, y, table, run, options, before, at):
     nodes, n_nodes = run.expanded[before], run.expanded[before, EXPANDED]
     reach = -math.inf  # of the best step, but for its block
     for i in range(n_nodes):
-        if not features_of_state(x):
+        if not run.limits[FEATURES_OF_STATE]:
             sum_step(x, table, run, nodes[FIRST_EXPANDED + i], group, before * width + i)
         reach = max(reach, reach_of(table, run, nodes[FIRST_EXPANDED + i], before * width + i))
     threshold = entry_threshold(run.agenda, run.reals, width, at)
     state = run.states[nodes[FIRST_EXPANDED]]
     number = checked_block(x, state, group, run)
-    n_listed = write_choices(x, state, group, run)
+    n_listed = list_labels(x, state, group, run)
     least = least_sum(threshold, reach, scale)
     if number < 0 or not sum_segment(x, table, run, number, n_listed, least):
         return run.meta[FAULT]
@@ -282,18 +284,19 @@ def sum_step(x, table, run, node, group, spare):
     n = checked_features(x, run.states[node], group, run)
     mark, own = name_of(run, n), n_blocks(run) + spare
     if not is_known(run, own, mark):
-        row = sum_features(x, table, run, n, mark)
+        row = sum_features(table, run, n, mark)
         copy_bundle(run, row, run.bundle_sums[own])
         run.bundle_maxima[own] = run.bundle_maxima[row]
 
 
-def write_choices(x, state, group, run):
-    """Write the listed labels of a group, which may be all, to scratch; return their number."""
-    n_listed = checked_choices(x, state, group, run)
-    n = n_listed if n_listed >= 0 else checked_labels(x, run)
-    for c in range(n):
-        run.scratch[CHOICES][c] = listed_label(x, state, group, c, run, n_listed)
-    return n
+def list_labels(x, state, group, run):
+    """Write the labels of a group that may be allowed, even if these are all; their number."""
+    n_listed = write_choices(x, state, group, run)
+    if n_listed >= 0:
+        return n_listed
+    for label in range(max_labels(run)):
+        run.choices[label] = label
+    return max_labels(run)
 
 
 def sum_segment(x, table, run, number, n_listed, least):
@@ -319,7 +322,7 @@ def sum_segment(x, table, run, number, n_listed, least):
 
 def highest_listed(run, number, n_listed):
     """Return the highest sum of a block for the listed labels."""
-    most, sums, choices = -math.inf, run.bundle_sums[number], run.scratch[CHOICES]
+    most, sums, choices = -math.inf, run.bundle_sums[number], run.choices
     for c in range(n_listed):
         most = max(most, sums[choices[c]])
     return most
@@ -333,7 +336,7 @@ def offer_labels(x, y, table, run, options, chosen, at):
     state, group, g, was_good = run.states[node], at - before, reals[node, G], ints[node, GOOD] > 0
     scale, margin, own = table.reals[SCALE], table.reals[MARGIN], n_blocks(run) + spare
     for c in range(n_listed):
-        label = run.scratch[CHOICES][c]
+        label = int(run.choices[c])
         new_g = g + scale * (run.bundle_sums[number, label] + run.bundle_sums[own, label])
         good = was_good and is_good(x, y, state, group, label)
         score = new_g - margin if good else new_g

@@ -8,7 +8,7 @@ import numpy as np
 
 from laso.engine.hashing import flat, prefetch
 from laso.engine.kernels.bundles import highest, n_blocks, sum_block
-from laso.engine.kernels.placeholders import CAPPED, sub_block
+from laso.engine.kernels.placeholders import has_bounds, sub_block
 from laso.engine.kernels.promises import checked_block_features
 from laso.engine.kernels.weight_table import (
     LINE,
@@ -30,7 +30,7 @@ def bound_block(x, table, run, number):
     versions, version = run.bundle_names, run.meta[VERSION]
     if versions[number] == version or versions[number] == -version:
         return
-    if not CAPPED() or run.caps.shape[0] == 1 or sub_block(x, number, 0) >= 0:
+    if not has_bounds() or run.caps.shape[0] == 1 or sub_block(x, number, 0) >= 0:
         sum_block(x, table, run, number)
         return
     n = shorten_keys(run.out.keys, checked_block_features(x, number, run), table.ints[BITS])
@@ -39,7 +39,7 @@ def bound_block(x, table, run, number):
 
 def is_summed(run, row):
     """Return whether the sums of a bundle are known, not only an upper bound."""
-    if not CAPPED():
+    if not has_bounds():
         return True
     return row >= n_blocks(run) or run.bundle_names[row] == run.meta[VERSION]
 

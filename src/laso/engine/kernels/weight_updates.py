@@ -12,7 +12,7 @@ import math
 from laso.engine.hashing import prefetch
 from laso.engine.kernels.bundles import forget_sums
 from laso.engine.kernels.factors import factor_group, factor_label
-from laso.engine.kernels.placeholders import CAPPED, WEIGHTED
+from laso.engine.kernels.placeholders import WEIGHTED, has_bounds
 from laso.engine.kernels.promises import checked_block
 from laso.engine.kernels.steps import begin_features, next_features
 from laso.engine.kernels.upper_bounds import raise_cap
@@ -256,7 +256,7 @@ def add_features(table, run, n, label, mass):
             add_entry_to_row(table, run.rows[f], label)
         value = run.out.values[f] if WEIGHTED() else 1.0
         add_entry(mark, run, run.rows[f], label, mass * value)
-        if CAPPED():
+        if has_bounds():
             run.delta[mark[run.rows[f]], DELTA_KEY] = keys[f]
 
 
@@ -425,7 +425,7 @@ def apply_update(table, run, options, rate, errors):
             add_delta(table, run, min(options.c * rate, hinge / square), dot, square)
     else:
         add_delta(table, run, rate, dot, square)
-    if CAPPED() and run.caps.shape[0] > 1:
+    if has_bounds() and run.caps.shape[0] > 1:
         keep_caps(table, run)
     table.ints[GENERATION] = k + 1
     forget_sums(run)

@@ -17,7 +17,7 @@ from laso.engine.kernels.placeholders import (
     key,
     signature,
 )
-from laso.engine.kernels.promises import checked_count, checked_labels, note_fault
+from laso.engine.kernels.promises import begin_input, checked_count, note_fault
 from laso.engine.lattice.layout import (
     EDGE_GOOD,
     EDGE_GROUP,
@@ -128,7 +128,7 @@ def build(x, y, table, run, options, lat):
     them. A lack of room ends the call before a node is expanded.
     """
     nodes, edges, rounds, meta = lat.nodes, lat.edges, lat.rounds, lat.meta
-    n_labels, scale, last = checked_labels(x, run), table.reals[SCALE], rounds.shape[0] - 1
+    n_labels, scale, last = begin_input(x, run), table.reals[SCALE], rounds.shape[0] - 1
     only_good = run.meta[ORACLE] == ONLY_GOOD
     clear(lat)
     forget_sums(run)

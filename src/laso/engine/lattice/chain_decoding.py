@@ -13,15 +13,9 @@ from laso.engine.lattice.space import Space, grow
 from laso.engine.layout import Array, Dataset, Run, WeightTable
 from laso.engine.machine import sizes
 from laso.engine.memory_limit import check_room
-from laso.engine.problem import CompiledProblem
 
 if TYPE_CHECKING:
     from laso.engine.lattice.exact import ExactMachine
-
-
-def promises_chains(problem: type[CompiledProblem], dataset: Dataset) -> bool:
-    """Return whether the problem promises that the lattices of a dataset are chains."""
-    return 0 <= problem.chain < len(dataset.spec) and bool(dataset.spec[problem.chain])
 
 
 def new_chain_search(run: Run, table: WeightTable, longest: int) -> ChainSearch:

@@ -1,13 +1,14 @@
 """The likelihood of problems whose lattices are chains, such as taggers with label[-1].
 
 All that does not depend on the weights is computed once: which weights each position has, the
-transition matrices, and the features of gold paths. ``lattice.chain`` does the rest.
+transition matrices, and the features of gold paths. ``lattice.chain`` does the rest. It calls no
+method of a problem, so it is compiled once, for ``CompiledProblem`` itself.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,41 +28,6 @@ if TYPE_CHECKING:
 PER_POSITION = ("matrices", "golds", "good", "ends")
 PER_FEATURE = ("rows", "values")
 PER_CONTEXT_FEATURE = ("context_rows", "context_values")
-
-
-class AnyProblem(CompiledProblem):
-    """Stands for the problem where kernels call none of its methods.
-
-    The likelihood of chains needs only the numbers of a ``Chain``. So it is compiled once, not for
-    each problem.
-    """
-
-    @staticmethod
-    def limits(x: Any, out: Any) -> None:
-        """Write nothing."""
-
-    @staticmethod
-    def initial(x: Any, state: Any) -> None:
-        """Write nothing."""
-
-    @staticmethod
-    def features(x: Any, state: Any, group: int, out: Any) -> int:
-        """Return that there are no features."""
-        return 0
-
-    @staticmethod
-    def apply(x: Any, state: Any, group: int, label: int, new: Any) -> None:
-        """Write nothing."""
-
-    @staticmethod
-    def is_goal(x: Any, state: Any) -> bool:
-        """Return that every state is complete."""
-        return True
-
-    @staticmethod
-    def is_good(x: Any, y: Any, state: Any, group: int, label: int) -> bool:
-        """Return that every step is good."""
-        return True
 
 
 def chain_of(machine: ExactMachine, dataset: Dataset, order: Array, space: Space) -> Chain | None:
@@ -130,7 +96,7 @@ class ChainLikelihood:
         work = self.work._replace(weights=theta)
         work.gradient.fill(0.0)
         order = np.arange(len(work.logs))
-        compiled(AnyProblem, exact=True)("chain_likelihoods", order, self.chain, work)
+        compiled(CompiledProblem, exact=True)("chain_likelihoods", order, self.chain, work)
         return work.logs.copy(), self.observed + work.gradient
 
 
@@ -165,7 +131,7 @@ def chain_likelihood(chain: Chain, rows: int, chosen: Array) -> ChainLikelihood:
         logs=np.zeros(len(chain.starts) - 1),
     )
     order = np.arange(len(work.logs))
-    compiled(AnyProblem, exact=True)("gold_features", order, chain, work)
+    compiled(CompiledProblem, exact=True)("gold_features", order, chain, work)
     return ChainLikelihood(chain, work, work.gradient.copy())
 
 

@@ -1,4 +1,4 @@
-"""Viterbi and forward-backward for problems that promise chains (``CompiledProblem.chain``).
+"""Viterbi and forward-backward for problems that promise chains (FORM is CHAIN).
 
 No lattice is built: the score of a step is the sum of its block plus an entry of one transition
 matrix. The best path has the same score, to the last bit, as in the lattice. Where several paths
@@ -14,14 +14,16 @@ import math
 from laso.engine.kernels.bundles import sum_block
 from laso.engine.kernels.entry import input_of
 from laso.engine.kernels.placeholders import apply, initial
-from laso.engine.kernels.promises import checked_features
+from laso.engine.kernels.promises import begin_input, checked_features
 from laso.engine.kernels.weight_table import add_rows, fill
 from laso.engine.lattice.chain import backward_step, begin_chain, forward_step, multiply
 from laso.engine.lattice.chain_layout import BEFORE, BETA, PROBABILITY, WEIGHTED_BETA
 from laso.engine.lattice.layout import INPUTS_USED, PATHS_USED, STEPS_USED
 from laso.engine.layout import (
+    CHAIN,
     DONE,
     FAULT,
+    FORM,
     MORE_ENTRIES,
     NO_CHAIN,
     SCALE,
@@ -36,14 +38,12 @@ def best_chains(dataset, order, table, run, work, paths):
     run.meta[FAULT], used = DONE, paths.used
     for n in range(order.shape[0]):
         x = input_of(dataset, order[n])
-        if n == 0 and not sum_transitions(x, table, run, work):
-            return 0, NO_CHAIN
         steps, first = x.items.shape[0], used[STEPS_USED]
-        if steps > work.values.shape[0] - 1 or first + steps > paths.steps.shape[0]:
+        if first + steps > paths.steps.shape[0]:
             return n, MORE_ENTRIES
-        sum_positions(x, table, run)
-        if run.meta[FAULT] != DONE:
-            return n, run.meta[FAULT]
+        status = sum_input(x, table, run, work, n == 0)
+        if status != DONE:
+            return n, status
         chain_max(run.bundle_sums, table.reals[SCALE], work, steps)
         if not write_best(run.bundle_sums, table.reals[SCALE], work, paths, steps):
             return n, NO_CHAIN
@@ -52,6 +52,20 @@ def best_chains(dataset, order, table, run, work, paths):
         used[PATHS_USED] += 1
         used[INPUTS_USED] += 1
     return order.shape[0], DONE
+
+
+def sum_input(x, table, run, work, is_first):
+    """Sum the blocks of all steps of an input, and for the first input transitions; the status."""
+    begin_input(x, run)
+    if run.limits[FORM] != CHAIN or (is_first and not sum_transitions(x, table, run, work)):
+        return NO_CHAIN
+    steps = x.items.shape[0]
+    if steps > work.values.shape[0] - 1:
+        return MORE_ENTRIES
+    run.meta[VERSION] += 1
+    for position in range(steps):
+        sum_block(x, table, run, position)
+    return run.meta[FAULT]
 
 
 def sum_transitions(x, table, run, work):
@@ -73,13 +87,6 @@ def sum_transitions(x, table, run, work):
         single &= n <= 1
         add_rows(table, run, n, transitions[before])
     return single
-
-
-def sum_positions(x, table, run):
-    """Compute the sums of the blocks of all steps."""
-    run.meta[VERSION] += 1
-    for position in range(x.items.shape[0]):
-        sum_block(x, table, run, position)
 
 
 def chain_max(sums, scale, work, steps):
@@ -140,16 +147,11 @@ def chain_probabilities(dataset, order, table, run, work, found):
     scale, at = table.reals[SCALE], 0
     for n in range(order.shape[0]):
         x = input_of(dataset, order[n])
+        steps, status = x.items.shape[0], sum_input(x, table, run, work, n == 0)
+        if status != DONE:
+            return n, status
         if n == 0:
-            if not sum_transitions(x, table, run, work):
-                return 0, NO_CHAIN
             raise_transitions(work, scale)
-        steps = x.items.shape[0]
-        if steps > work.values.shape[0] - 1:
-            return n, MORE_ENTRIES
-        sum_positions(x, table, run)
-        if run.meta[FAULT] != DONE:
-            return n, run.meta[FAULT]
         raise_positions(run.bundle_sums, scale, work, steps)
         if not share(work, found[at : at + steps], steps):
             return n, NO_CHAIN

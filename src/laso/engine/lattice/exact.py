@@ -20,7 +20,7 @@ from laso.engine import option_kinds as kinds
 from laso.engine.checking.own_problems import LEARNING
 from laso.engine.epochs import InTurn, Plan, Training, train
 from laso.engine.lattice import layout as la
-from laso.engine.lattice.chain_decoding import chain_probabilities, decode_chains, promises_chains
+from laso.engine.lattice.chain_decoding import chain_probabilities, decode_chains
 from laso.engine.lattice.layout import Ascent, Paths, Posteriors
 from laso.engine.lattice.maximisation import Callback, Climber, Score, climb, maximise
 from laso.engine.lattice.objective import Evaluator, in_threads
@@ -188,7 +188,7 @@ class ExactMachine:
             nonlocal paths
             paths = paths._replace(steps=longer(paths.steps, 2 * len(paths.steps)))
 
-        if n == 1 and promises_chains(self.problem, dataset):
+        if n == 1 and self.promises_chains(dataset, order):
             decode_chains(self, dataset, order, space, paths)
         else:
             self.drive("best_many", dataset, order, space, lambda _: paths, grow)
@@ -246,9 +246,14 @@ class ExactMachine:
         return np.concatenate(found)
 
     def _label_probabilities(self, dataset: Dataset, order: Array, table: WeightTable) -> Array:
-        if promises_chains(self.problem, dataset):
+        if self.promises_chains(dataset, order):
             return chain_probabilities(self, dataset, order, table)
         return self.summed_marginals(dataset, order, table)
+
+    def promises_chains(self, dataset: Dataset, order: Array) -> bool:
+        """Return whether the problem promises that the lattices of given inputs are chains."""
+        most = Machine(self.problem, self.options).largest(dataset, order)
+        return bool(most[at.FORM] == at.CHAIN)
 
     def summed_marginals(self, dataset: Dataset, order: Array, table: WeightTable) -> Array:
         """Return the probability of each label at each item, from those of the steps."""

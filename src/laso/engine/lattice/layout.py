@@ -107,37 +107,13 @@ class Algebra(IntEnum):
     SUM_GOOD = 4  # log of the sum over paths of good steps
 
 
-(
-    SIGNATURE,
-    FIRST_OUT,
-    END_OUT,
-    ON_GOOD_PATH,
-    SLOT,
-    ROUND,
-    IS_GOAL,
-    SIDE,
-    ARRIVED,
-    ARRIVED_GOOD,
-    MADE_BY,
-    NEXT_IN_ROUND,
-) = LatticeNode
+SIGNATURE, FIRST_OUT, END_OUT, ON_GOOD_PATH, SLOT, ROUND, IS_GOAL, SIDE = tuple(LatticeNode)[:8]
+ARRIVED, ARRIVED_GOOD, MADE_BY, NEXT_IN_ROUND = tuple(LatticeNode)[8:]
 FRONT_SCORE, LOGSUM, TOTAL, POSTERIOR = LatticeReal
 SOURCE, EDGE_GROUP, EDGE_LABEL, EDGE_GOOD, TARGET = EdgeColumn
 FIRST_IN, LAST_IN, ORDER_BEGIN, ORDER_END = RoundColumn
-(
-    N_NODES,
-    N_EDGES,
-    N_ROUNDS,
-    ALGEBRA,
-    LISTS,
-    ARRIVALS,
-    BUNDLE_BEGIN,
-    BUNDLE_END,
-    BUNDLE_GOOD,
-    SUPPORT,
-    PART,
-    COUNTING,
-) = LatticeMeta
+N_NODES, N_EDGES, N_ROUNDS, ALGEBRA, LISTS, ARRIVALS, BUNDLE_BEGIN = tuple(LatticeMeta)[:7]
+BUNDLE_END, BUNDLE_GOOD, SUPPORT, PART, COUNTING = tuple(LatticeMeta)[7:]
 BAD_SIDE, GOOD_SIDE = PathSide
 MAX_ALL, MAX_GOOD, MAX_BOTH, SUM_ALL, SUM_GOOD = Algebra
 

@@ -99,7 +99,9 @@ def signatures() -> dict[str, Any]:
     ints = np.zeros(1, np.int32)
     longs = np.zeros(1, np.int64)
     x = numba.typeof(
-        layout.Input(np.zeros((1, 1), np.int32), longs, np.zeros(1, np.float32), longs)
+        layout.Input(
+            np.zeros((1, 1), np.int32), longs, np.zeros(1, np.float32), longs, layout.NO_COSTS
+        )
     )
     out = numba.typeof(layout.Out(longs, np.zeros(1)))
     state, y, i, flag = numba.typeof(ints), numba.typeof(ints), numba.int64, numba.boolean
@@ -109,15 +111,12 @@ def signatures() -> dict[str, Any]:
         "limits": (x, numba.typeof(longs)),
         "initial": (x, state),
         "groups": (x, state, numba.typeof(ints)),
-        "labels": (x, i),
         "factors": (x, state, group, i),
-        "n_choices": (x, state, group),
-        "choice": (x, state, group, i),
+        "choices": (x, state, group, numba.typeof(ints)),
         "block": (x, state, group),
         "sub_block": (x, i, i),
         "block_features": (x, i, out),
         "features": (x, state, group, out),
-        "features_of_state": (x,),
         "name": (x, state, group, i),
         "allowed": step,
         "apply": (*step, state),

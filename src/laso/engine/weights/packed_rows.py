@@ -17,7 +17,7 @@ from laso.engine import layout as at
 from laso.engine import thresholds
 from laso.engine.kernels.weight_table import PACKED_BITS, PACKED_MASK
 from laso.engine.layout import Array, WeightTable
-from laso.engine.problem import CompiledProblem, has_segments
+from laso.engine.problem import CompiledProblem, is_shared
 from laso.engine.weights.bloom import filtered
 from laso.engine.weights.row_layouts import all_rows, is_sparse, n_labels
 
@@ -30,7 +30,7 @@ def faster(problem: type[CompiledProblem], table: WeightTable, items: int) -> We
     if (
         thresholds.PACKED_SLOTS_PER_ITEM * items < len(table.slots)
         or not is_sparse(table)
-        or has_segments(problem)
+        or is_shared(problem)
     ):
         return with_filter
     return packed(with_filter)

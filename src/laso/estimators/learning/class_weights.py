@@ -9,6 +9,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from laso.engine.costs import cost_of
+from laso.engine.native.sources import plain_functions
+from laso.engine.problem import CompiledProblem
 from laso.errors import BadData, listed, quoted
 from laso.features.schemes import OUTSIDE, split_tag
 from laso.tasks.batches import Ambiguity
@@ -24,6 +27,11 @@ ClassWeight: TypeAlias = Mapping[str, float] | str | None
 
 None stands for the default of an estimator, and a mapping without any label for no weights at all.
 """
+
+
+def reads_costs(problem: type[CompiledProblem]) -> bool:
+    """Return whether the loss of a problem reads the costs of labels by ``cost_of``."""
+    return cost_of in plain_functions(problem.loss)
 
 
 def is_class_weight(given: Any) -> bool:

@@ -329,8 +329,7 @@ def train(
     )
     scored = score if examples.held_out is not None else None
     if model.class_weight_ is not None:
-        costs = model.task_.problem.costs
-        dataset = with_costs(dataset, costs, model.task_.classes, model.class_weight_)
+        dataset = with_costs(dataset, model.task_.classes, model.class_weight_)
     shards = shards_of(model)
     if isinstance(engine, ExactMachine):  # the parameters may have changed
         training.table = densified(training.table)

@@ -32,7 +32,16 @@ import numpy as np
 
 from laso.engine.costs import cost_of
 from laso.engine.hashing import mix
-from laso.engine.layout import BLOCKS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS, Array
+from laso.engine.layout import (
+    BLOCKS,
+    FEATURES_OF_STATE,
+    FORM,
+    MAX_FEATURES,
+    MAX_GROUPS,
+    SEGMENTS,
+    STATE_SIZE,
+    Array,
+)
 from laso.engine.problem import CompiledProblem
 from laso.features.schemes import MAYBE, SURELY
 from laso.features.windows import value_at
@@ -45,11 +54,10 @@ from laso.features.windows import value_at
     SHIFT,  # the number of bits that two blocks for each length need
     SUMS,  # the column with the pool row that has the running sums before a word
     WIDTH,  # of such a row: a power, then the sums of the columns, then a hash of the word
-    COSTS,  # the offset of the class costs; 0: none
     CHOICES,  # the offset of the offsets of the labels of chunks, by length
     BY_STATE,  # whether the templates of kind STEP do not depend on the chunk's end
     TAIL,  # and the two after it: the largest gram in a chunk of 1, 2 and more words
-) = range(10)
+) = range(9)
 PROGRAMS = TAIL + 3
 # For each kind of template: the offset of its program, and the number of templates. The first three
 # kinds are grams of one, two and three words.
@@ -151,10 +159,6 @@ def atom_keys(x, kind, start, length, label, out, written):
 class Chunking(CompiledProblem):
     """Cut a sentence into labelled chunks from left to right."""
 
-    costs = COSTS
-    key_of_group = True
-    segments = True
-
     @staticmethod
     def limits(x, out):
         n, spec = x.items.shape[0], x.spec
@@ -165,7 +169,8 @@ class Chunking(CompiledProblem):
             most = max(most, spec[PROGRAMS + 2 * kind + 1])
         out[MAX_FEATURES] = most
         out[BLOCKS] = CHUNKS * n + (n << spec[SHIFT])
-        out[STEPS] = n
+        out[FEATURES_OF_STATE] = spec[BY_STATE]
+        out[FORM] = SEGMENTS
 
     @staticmethod
     def initial(x, state):
@@ -180,14 +185,12 @@ class Chunking(CompiledProblem):
         return n
 
     @staticmethod
-    def n_choices(x, state, group):
+    def choices(x, state, group, out):
         spec = x.spec
-        return spec[spec[spec[CHOICES] + group]]
-
-    @staticmethod
-    def choice(x, state, group, i):
-        spec = x.spec
-        return spec[spec[spec[CHOICES] + group] + 1 + i]
+        at = spec[spec[CHOICES] + group]
+        for i in range(spec[at]):
+            out[i] = spec[at + 1 + i]
+        return spec[at]
 
     @staticmethod
     def block(x, state, group):
@@ -257,10 +260,6 @@ class Chunking(CompiledProblem):
         return atom_keys(x, STEP, int(state[0]), int(group), int(state[1]), out, 0)
 
     @staticmethod
-    def features_of_state(x):
-        return x.spec[BY_STATE] != 0
-
-    @staticmethod
     def allowed(x, state, group, label):
         return group <= x.spec[x.spec[LIMITS] + label]
 
@@ -284,7 +283,7 @@ class Chunking(CompiledProblem):
     def loss(x, y, state, group, label, was_good, good):
         if not was_good or good:
             return 0.0
-        return cost_of(x.spec, x.spec[COSTS], label_at(x.spec, y[state[0]]))
+        return cost_of(x, label_at(x.spec, y[state[0]]))
 
     @staticmethod
     def key(x, state, group, label):

@@ -24,7 +24,7 @@ each item, equal for items of one cluster. Features have real values: similariti
 from __future__ import annotations
 
 from laso.engine.hashing import mix
-from laso.engine.layout import BLOCKS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS
+from laso.engine.layout import BLOCKS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE
 from laso.engine.problem import CompiledProblem
 
 DIMENSION = 0  # in spec
@@ -72,7 +72,6 @@ class Clustering(CompiledProblem):
         out[MAX_GROUPS] = n
         out[MAX_FEATURES] = 5 + 2 * (x.items.shape[1] - 1)
         out[BLOCKS] = n * n
-        out[STEPS] = n
 
     @staticmethod
     def initial(x, state):

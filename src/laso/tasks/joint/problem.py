@@ -28,11 +28,13 @@ from laso.engine.costs import cost_of
 from laso.engine.layout import (
     BLOCKS,
     FACTORS,
+    FORM,
+    KEY_OF_GROUP,
     MAX_FEATURES,
     MAX_GROUPS,
+    MAX_LABELS,
     SAME_LABEL,
     STATE_SIZE,
-    STEPS,
     Array,
 )
 from laso.engine.problem import CompiledProblem
@@ -57,11 +59,10 @@ from laso.tasks.joint.layers import JointTemplate, Layers
     N_PAIRS,
     SETS,  # the offset of the sets of good labels for partially labelled words
     N_ROW,  # the number of labels of all layers
-    COSTS,  # the offset of the class costs; 0: none
     CHOICES,  # the offset of the offsets of the first layer's labels, by group; 0: any label
     FACTOR_LIST,  # the offset of the groups and labels of all factors, by group; 0: none
     HEAD,
-) = range(20)
+) = range(19)
 # The table of layers follows the head. For each layer: the number of its labels, their offset in a
 # row, the stride of its digit in a group, and the constraints (see tagging).
 SIZE, PLACE, STRIDE, FOLLOW, HORIZON, LAYER = range(6)
@@ -125,9 +126,6 @@ def factor_of(spec, group):
 class Joint(CompiledProblem):
     """Label the words of a sentence in several layers from left to right."""
 
-    costs = COSTS
-    key_of_group = True
-
     @staticmethod
     def limits(x, out):
         spec, n = x.spec, x.items.shape[0]
@@ -135,8 +133,9 @@ class Joint(CompiledProblem):
         out[MAX_GROUPS] = spec[N_PREFIXES]
         out[MAX_FEATURES] = spec[MOST]
         out[BLOCKS] = n * spec[N_BLOCKS]
-        out[STEPS] = n
         out[FACTORS] = spec[N_FACTOR_GROUPS]
+        out[MAX_LABELS] = spec[HEAD + SIZE]
+        out[FORM] = KEY_OF_GROUP
 
     @staticmethod
     def initial(x, state):
@@ -159,10 +158,6 @@ class Joint(CompiledProblem):
         return n
 
     @staticmethod
-    def labels(x, width):
-        return min(width, x.spec[HEAD + SIZE])
-
-    @staticmethod
     def factors(x, state, group, i):
         spec = x.spec
         if i >= spec[N_STEP_FACTORS]:
@@ -183,16 +178,14 @@ class Joint(CompiledProblem):
         return spec[at + FIRST] + combination, label
 
     @staticmethod
-    def n_choices(x, state, group):
+    def choices(x, state, group, out):
         spec = x.spec
         if spec[CHOICES] == 0:
             return -1
-        return spec[spec[spec[CHOICES] + group - spec[N_FACTOR_GROUPS]]]
-
-    @staticmethod
-    def choice(x, state, group, i):
-        spec = x.spec
-        return spec[spec[spec[CHOICES] + group - spec[N_FACTOR_GROUPS]] + 1 + i]
+        at = spec[spec[CHOICES] + group - spec[N_FACTOR_GROUPS]]
+        for i in range(spec[at]):
+            out[i] = spec[at + 1 + i]
+        return spec[at]
 
     @staticmethod
     def block(x, state, group):
@@ -282,14 +275,14 @@ class Joint(CompiledProblem):
         spec = x.spec
         if not was_good or good:
             return 0.0
-        if spec[COSTS] == 0:
+        if x.costs.shape[0] == 0:
             return 1.0
         highest = 0.0  # of the layers whose label is wrong
         for layer in range(spec[N_LAYERS]):
             layer_label = label if layer == 0 else digit(spec, group - spec[N_FACTOR_GROUPS], layer)
             if not is_gold(spec, layer, y[state[0]], layer_label):
                 gold = gold_label(spec, layer, y[state[0]])
-                highest = max(highest, cost_of(spec, spec[COSTS], gold))
+                highest = max(highest, cost_of(x, gold))
         return highest
 
     @staticmethod

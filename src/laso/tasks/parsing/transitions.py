@@ -8,10 +8,9 @@ A system adds ``allowed``, ``apply`` and ``is_good`` of its operators.
 from __future__ import annotations
 
 from laso.engine.layout import (
-    BLOCKS,
     FACTORS,
     MAX_FEATURES,
-    MAX_GROUPS,
+    PARTIAL_STATES,
     SAME_LABEL,
     STATE_SIZE,
     STEPS,
@@ -47,17 +46,14 @@ def can_root(x, state):
 class Transitions(CompiledProblem):
     """Find the head of every word of a sentence, and the label of the arc."""
 
-    partial_states = True  # what is beyond the stack is never read
-
     @staticmethod
     def limits(x, out):
         n = x.items.shape[0]
         out[STATE_SIZE] = state_size(n)
-        out[MAX_GROUPS] = 1
         out[MAX_FEATURES] = x.spec[MOST]
         out[FACTORS] = own_group(x)
-        out[BLOCKS] = 1
         out[STEPS] = 2 * n
+        out[PARTIAL_STATES] = 1  # what is beyond the stack is never read
 
     @staticmethod
     def initial(x, state):

@@ -18,7 +18,15 @@ from __future__ import annotations
 import numpy as np
 
 from laso.engine.costs import cost_of
-from laso.engine.layout import BLOCKS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS, Array
+from laso.engine.layout import (
+    BLOCKS,
+    CHAIN,
+    FORM,
+    KEY_OF_GROUP,
+    MAX_FEATURES,
+    STATE_SIZE,
+    Array,
+)
 from laso.engine.problem import CompiledProblem
 from laso.features.windows import Program, flatten_program, template_keys
 from laso.tasks.constraints import Constraints
@@ -36,10 +44,9 @@ from laso.tasks.constraints import Constraints
     SETS,  # the offset of the sets of good labels for words without a label
     LISTS,  # the column with the start of a word's feature list, the next has its end; -1: none
     MOST,  # the length of the longest feature list
-    COSTS,  # the offset of the class costs; 0: none
-    CHAIN,  # whether exact search may take the lattices for chains
+    KNOWN_FORM,  # whether the lattices of exact search are chains: CHAIN or KEY_OF_GROUP
     HEAD,
-) = range(14)
+) = range(13)
 
 
 def static_keys(x, position, out):
@@ -56,17 +63,12 @@ def dynamic_keys(x, state, out):
 class Tagging(CompiledProblem):
     """Label the words of a sentence from left to right."""
 
-    costs = COSTS
-    chain = CHAIN
-    key_of_group = True
-
     @staticmethod
     def limits(x, out):
         out[STATE_SIZE] = 1 + x.spec[ORDER]
-        out[MAX_GROUPS] = 1
         out[MAX_FEATURES] = max(x.spec[N_STATIC] + x.spec[MOST], x.spec[N_DYNAMIC])
         out[BLOCKS] = x.items.shape[0]
-        out[STEPS] = x.items.shape[0]
+        out[FORM] = x.spec[KNOWN_FORM]
 
     @staticmethod
     def initial(x, state):
@@ -126,7 +128,7 @@ class Tagging(CompiledProblem):
 
     @staticmethod
     def loss(x, y, state, group, label, was_good, good):
-        return cost_of(x.spec, x.spec[COSTS], y[state[0]]) if was_good and not good else 0.0
+        return cost_of(x, y[state[0]]) if was_good and not good else 0.0
 
     @staticmethod
     def key(x, state, group, label):
@@ -204,7 +206,8 @@ def make_spec(
         spec += constraints.follow.ravel().tolist() + reaching.ravel().astype(int).tolist()
     spec[ORDER] = order
     offsets_of = [[offset for _, offset in atoms] for _, atoms in dynamic]
-    spec[CHAIN] = int(constraints is None and offsets_of in ([], [[-1]]))
+    is_chain = constraints is None and offsets_of in ([], [[-1]])
+    spec[KNOWN_FORM] = int(CHAIN if is_chain else KEY_OF_GROUP)
     spec[SETS] = len(spec)
     if sets is not None:
         spec += sets.ravel().astype(int).tolist()
