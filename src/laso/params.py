@@ -39,6 +39,18 @@ class Estimator:
                 break
         return parameters
 
+    def __new__(cls, *args: Any, **given: Any) -> Self:
+        """Raise TypeError for a parameter that there is not, with the one that was meant."""
+        known = cls.parameter_names()
+        for name in given:
+            if name not in known:
+                from difflib import get_close_matches
+
+                meant = get_close_matches(name, known, 1)
+                hint = f", did you mean {meant[0]}?" if meant else f": it has {', '.join(known)}"
+                raise TypeError(f"{cls.__name__} has no parameter {name}{hint}")
+        return super().__new__(cls)
+
     def __init_subclass__(cls, **given: Any) -> None:
         super().__init_subclass__(**given)
         cls.__signature__ = inspect.Signature(  # type: ignore[attr-defined]

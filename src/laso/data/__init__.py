@@ -4,6 +4,7 @@ lines.py      lines with their numbers
 columns.py    the line-by-line reader of column files, and the writer
 formats.py    the formats, how to detect them, and which columns are inputs and labels
 reading.py    read: the general reader of all formats
+frames.py     sentences from a table with one row a token
 table.py      sentences as columns with positions; errors with file and line
 
 ``laso.features.reading.read_table`` reads a file as a whole table, by compiled code where that can.
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from laso.data.columns import Block, Sentence, Token, read_columns, write_columns
 from laso.data.formats import Format
+from laso.data.frames import from_frame
 from laso.data.reading import read
 from laso.data.registry import CORPORA
 from laso.errors import MissingData
@@ -28,6 +30,7 @@ __all__ = [
     "Token",
     "cache_folder",
     "find_corpus",
+    "from_frame",
     "load_bundled",
     "read",
     "read_columns",

@@ -20,6 +20,7 @@ Sentence: TypeAlias = list[Token]
 
 # Not str.split(): a no-break space belongs to the word it is in.
 BLANKS = re.compile("[ \t]+")
+DOCUMENT = "-DOCSTART-"  # a line that begins so is no token, unless comments begin otherwise
 SHOWN = 100  # characters of a line that an error shows
 
 
@@ -53,8 +54,8 @@ def read_columns(
     separator : str, optional
         The text between two columns; by default any number of spaces and tabs.
     comment : str, optional
-        Lines that begin with this text are skipped. By default there are no comments, because a
-        word may begin with any character.
+        Lines that begin with this text are skipped; by default ``-DOCSTART-``, which marks
+        documents in the files of CoNLL-2003. Other words may begin with any character.
 
     Examples
     --------
@@ -109,7 +110,7 @@ def read_blocks(
                 block = Block(names=names, source=name)
             continue
         block.lines[number] = line
-        if (comment and line.startswith(comment)) or skip(line):
+        if line.startswith(comment or DOCUMENT) or skip(line):
             continue
         if columns is None:
             columns, expected = len(token), f" as in line {number}"
@@ -208,6 +209,8 @@ def _unwritable(token: Sequence[str], width: int, separator: str) -> str:
     """Return what is wrong with a token to write; nothing if it can be read back."""
     if len(token) != width or not width:
         return f"found {counted(len(token), 'column')}, expected {width or 'at least 1'}"
+    if token[0].startswith(DOCUMENT):
+        return f"found {quoted(token[0])}, which marks documents, expected a word"
     for column in token:
         if not _writable(column, separator):
             return (

@@ -42,7 +42,7 @@ class Format:
     separator : str, optional
         The text between two columns; by default any number of spaces and tabs.
     comment : str, optional
-        Lines of a column file that begin with this text are skipped.
+        Lines of a column file that begin with this text are skipped; by default ``-DOCSTART-``.
     names : tuple of str, optional
         The names of the columns; by default their numbers, counted from 1.
 

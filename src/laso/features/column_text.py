@@ -12,7 +12,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from laso.data.columns import Block
+from laso.data.columns import DOCUMENT, Block
 from laso.data.formats import Format, cells
 from laso.data.lines import BOM, Resumed, name_of
 from laso.data.reading import read
@@ -148,7 +148,7 @@ def padded(data: bytes) -> Array:
 
 def comment_of(form: Format) -> Array:
     """Return the bytes with which comments begin."""
-    comment = (form.comment or "").encode("utf-8", "surrogatepass")
+    comment = (form.comment or DOCUMENT).encode("utf-8", "surrogatepass")
     return np.frombuffer(bytearray(comment), np.uint8)
 
 

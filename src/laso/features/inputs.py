@@ -16,6 +16,7 @@ numbers, and for the others look-ups run in ``map``, everything else in NumPy.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
@@ -46,6 +47,13 @@ DEEPEST = 50  # dicts and lists in dicts
 # --------------------------------------------------------------------------- what users pass
 
 
+def _check_path(path: str | os.PathLike[str]) -> None:
+    """Raise FileNotFoundError for a text that is no path, with what to do instead."""
+    if not os.path.exists(path):
+        hint = "no such file; to label a text, give a list of its sentences, each a list of words"
+        raise FileNotFoundError(errno.ENOENT, hint, os.fspath(path))
+
+
 def read_input(X: Any, *, named: bool = True) -> Data:
     """Convert what the user passed: the path of a column file, or sentences.
 
@@ -55,7 +63,11 @@ def read_input(X: Any, *, named: bool = True) -> Data:
         if isinstance(X, (Columns, Features)):
             return X
         if isinstance(X, (str, os.PathLike)):
+            _check_path(X)
             return read_column_file(*contents(X))
+    for each in (X, *X[:1]) if isinstance(X, list) else (X,):
+        if hasattr(each, "itertuples"):
+            raise BadData("found a DataFrame, expected sentences: see laso.data.from_frame")
     sentences = X if isinstance(X, list) else _listed(X)
     found = _read_usual(sentences, AS_DICT | AS_LIST, named=named)
     if found is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from laso.engine.beam_nbest import beam_nbest
 from laso.engine.lattice.exact import ExactMachine, NBest
 from laso.engine.layout import Dataset
 from laso.engine.machine import all_of
+from laso.errors import quoted
 
 if TYPE_CHECKING:
     from laso.estimators.prediction import Predictor
@@ -20,6 +22,8 @@ ALL = 1 << 20  # paths of a beam
 
 def nbest_paths(model: Predictor, dataset: Dataset, n: int) -> NBest:
     """The n best paths of each input, or those that the beam holds at its end."""
+    if isinstance(n, bool) or not isinstance(n, Integral):
+        raise ValueError(f"n must be a whole number, found {quoted(n)}")
     engine, order, threads = model.engine(dataset), all_of(dataset), model.threads_for(dataset)
     if isinstance(engine, ExactMachine):
         return engine.nbest(dataset, order, model.weights_, n, threads=threads)
