@@ -69,7 +69,7 @@ def strings_by_hand(arrays, name):
 
 def test_the_golden_file_is_read_by_hand_and_by_laso():
     header, arrays = by_hand(GOLDEN.read_bytes())
-    assert header["format"] == 4
+    assert header["format"] == 5
     assert header["task"] == "tagging"
     labels = header["learned"]["labels"]
     assert labels == ["D", "N", "V"]
@@ -116,12 +116,12 @@ def test_files_of_older_and_newer_versions(tmp_path):
         return load_model(path)
 
     assert loaded(lambda header: header.update(colour="red")).predict(X) == Y
-    with pytest.raises(BadModel, match=r"format 5, expected 4 \(a later version"):
-        loaded(lambda header: header.update(format=5))
+    with pytest.raises(BadModel, match=r"format 6, expected 5 \(a later version"):
+        loaded(lambda header: header.update(format=6))
     with pytest.raises(BadModel, match="found 224 bytes for an array of 136"):
         loaded(lambda header: header.update(compressed=False))
-    with pytest.raises(BadModel, match="found format 3, expected 4"):
-        loaded(lambda header: header.update(format=3))
+    with pytest.raises(BadModel, match="found format 4, expected 5"):
+        loaded(lambda header: header.update(format=4))
     with pytest.raises(BadModel, match="a model for the task 'singing', which is not built in"):
         loaded(lambda header: header.update(task="singing"))
 

@@ -28,7 +28,7 @@ from laso.files.compression import check_array, compressed, decompressed
 from laso.files.limits import check_needs, finite_json
 from laso.files.opening import open_regular
 
-FORMAT = 4
+FORMAT = 5
 LARGEST_HEADER = 100_000_000
 PART = 1 << 18  # bytes to read at a time
 ALIGNMENT = 64  # bytes: the arrays begin at a multiple, as those of NumPy do
