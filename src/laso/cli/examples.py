@@ -151,7 +151,7 @@ class Examples:
         if isinstance(self.items, Columns):
             every = range(len(self))
             pair = [[i for i in every if i not in out], [i for i in every if i in out]]
-            left, held = (self.items.take(some) for some in pair)
+            left, held = (self.items.take(numbers) for numbers in pair)
             return replace(self, items=left), replace(self, items=held)
         held_out = [item for i, item in enumerate(self.items) if i in out]
         rest: Sequence[Any]

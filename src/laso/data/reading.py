@@ -80,9 +80,9 @@ def whole(source: str | os.PathLike[str] | IO[bytes]) -> io.BytesIO:
             data = file.read()
     else:
         data = source.read()
-    made = io.BytesIO(data)
-    made.name = name_of(source)
-    return made
+    in_memory = io.BytesIO(data)
+    in_memory.name = name_of(source)
+    return in_memory
 
 
 # --------------------------------------------------------------------------- formats

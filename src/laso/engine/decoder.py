@@ -73,25 +73,27 @@ class Decoder:
 
     def decode(self, dataset: Dataset, *, threads: int = 1) -> Found:
         """Return the predicted steps (group, label) of the inputs, their ends, the scores."""
-        found: Found | None = None
+        paths: Found | None = None
         if len(dataset.starts) == 2:
-            found = self._with_space(_Space.decode, dataset)
-        if found is None:
+            paths = self._with_space(_Space.decode, dataset)
+        if paths is None:
             table, order = self.table_for(len(dataset.items)), all_of(dataset)
             kept = {"kept": self._caps} if isinstance(self.machine, Machine) else {}
-            found = self.machine.decode(dataset, order, table, threads=threads, **kept)
-        return found
+            paths = self.machine.decode(dataset, order, table, threads=threads, **kept)
+        return paths
 
     def label_probabilities(self, dataset: Dataset, *, threads: int = 1) -> Array:
         """Return the probability of each label at each item, with exact search."""
         assert isinstance(self.machine, ExactMachine)
-        found: Array | None = None
+        probabilities: Array | None = None
         if len(dataset.starts) == 2:
-            found = self._with_space(_Space.label_probabilities, dataset)
-        if found is None:
+            probabilities = self._with_space(_Space.label_probabilities, dataset)
+        if probabilities is None:
             order = all_of(dataset)
-            found = self.machine.label_probabilities(dataset, order, self.table, threads=threads)
-        return found
+            probabilities = self.machine.label_probabilities(
+                dataset, order, self.table, threads=threads
+            )
+        return probabilities
 
     def _with_space(self, method: Callable[[_Space, Dataset], Any], dataset: Dataset) -> Any:
         """Call a method of a space that is large enough; it returns None if that cannot be."""
@@ -99,14 +101,14 @@ class Decoder:
             space = self._free.pop()
         except IndexError:
             space = _Space(self.machine, self.single_table, dataset)
-        kept, found = space, method(space, dataset)
-        while found is None and space.is_too_small:
+        kept, result = space, method(space, dataset)
+        while result is None and space.is_too_small:
             space = _Space(self.machine, self.single_table, dataset, space)
             kept = space if space.is_small else kept
-            found = method(space, dataset)
+            result = method(space, dataset)
         if kept.is_small:
             self._free.append(kept)
-        return found
+        return result
 
 
 class KeptDecoder:
@@ -142,8 +144,8 @@ class KeptDecoder:
             call.resize(POOL, pool)
             space.starts[1] = n
             if space.has_found(call):
-                found: list[int] = space.paths.steps[: space.paths.ends[0], at.STEP_LABEL].tolist()
-                return found
+                labels: list[int] = space.paths.steps[: space.paths.ends[0], at.STEP_LABEL].tolist()
+                return labels
             if not space.is_too_small:
                 return None
             self._make_space(n, spec)
@@ -151,15 +153,20 @@ class KeptDecoder:
 
     def _make_space(self, n: int, spec: Array) -> None:
         """Make a space for n items or more, if it is small enough to be kept."""
-        own, before = self.dataset, self._space
-        most = max(self._most, min(len(own.items), 2 * n + 32, thresholds.KEPT_STEPS))
+        dataset, before = self.dataset, self._space
+        max_items = max(self._most, min(len(dataset.items), 2 * n + 32, thresholds.KEPT_STEPS))
         self._space, self._spec, self._most = None, spec, 0
-        starts = np.array([0, most], np.int64)
-        own = own._replace(items=own.items[:most], starts=starts, spec=spec)
-        space = _Space(self.machine, self.table, own, before)
+        starts = np.array([0, max_items], np.int64)
+        dataset = dataset._replace(items=dataset.items[:max_items], starts=starts, spec=spec)
+        space = _Space(self.machine, self.table, dataset, before)
         self._call = call = space.call
-        if call is not None and space.is_small and not space.is_checked and space.takes(own, call):
-            self._space, self._most = space, most
+        if (
+            call is not None
+            and space.is_small
+            and not space.is_checked
+            and space.takes(dataset, call)
+        ):
+            self._space, self._most = space, max_items
         else:
             self._is_usable = False
 
@@ -179,8 +186,8 @@ class _Space:
         self.machine = Machine(problem, options)
         self.order, self.starts = np.zeros(1, np.int64), dataset.starts.copy()
         nothing = np.zeros(0, np.int32)
-        own = dataset._replace(starts=self.starts, outputs=nothing, output_starts=self.starts)
-        self.limits = self.machine.largest(own, self.order)
+        one_input = dataset._replace(starts=self.starts, outputs=nothing, output_starts=self.starts)
+        self.limits = self.machine.largest(one_input, self.order)
         self.room = 1  # times the usual number of nodes and edges
         if before is not None:
             self.limits, self.room = np.maximum(self.limits, before.limits), before.room
@@ -192,10 +199,10 @@ class _Space:
         self.is_checked = is_needed(problem)
         self.most = np.ones(len(at.Limit), np.int64)
         self.largest: Prepared | None = compiled(problem).prepared(
-            "largest", own, self.order, self.most, np.zeros(len(at.Limit), np.int64)
+            "largest", one_input, self.order, self.most, np.zeros(len(at.Limit), np.int64)
         )
         self.summing: Prepared | None = None
-        self._prepare(own, exact=isinstance(machine, ExactMachine))
+        self._prepare(one_input, exact=isinstance(machine, ExactMachine))
 
     def _prepare(self, own: Dataset, *, exact: bool) -> None:
         """Make the arrays of the results, and prepare the call that decodes."""

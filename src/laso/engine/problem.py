@@ -216,8 +216,8 @@ class CompiledProblem:
 
 def is_foreign(problem: type[CompiledProblem]) -> bool:
     """Return whether a problem is a user's own; the examples count as such."""
-    own = problem.__module__.startswith("laso.")
-    return not own or problem.__module__.startswith("laso.examples.")
+    is_ours = problem.__module__.startswith("laso.")
+    return not is_ours or problem.__module__.startswith("laso.examples.")
 
 
 def is_narrowed(problem: type[CompiledProblem]) -> bool:

@@ -40,8 +40,8 @@ class View:
 
     def grow(self, values: Sequence[str]) -> None:
         """Number the base features of new values of the column."""
-        found = apply_bases(self.bases, values, self.words)
-        self.of_value = np.concatenate([self.of_value, self.ids.add(found)])
+        based = apply_bases(self.bases, values, self.words)
+        self.of_value = np.concatenate([self.of_value, self.ids.add(based)])
 
     def encode(self, codes: Array, unknown: Sequence[str]) -> Array:
         """Return the numbers for value codes; codes beyond the known values index ``unknown``."""
@@ -142,8 +142,8 @@ class ColumnEncoder:
     @property
     def list_paths(self) -> list[str]:
         """The paths of the word lists that base features look up."""
-        found = (list_path(base) for view in self.views.values() for base in view.bases)
-        return list(dict.fromkeys(path for path in found if path is not None))
+        paths = (list_path(base) for view in self.views.values() for base in view.bases)
+        return list(dict.fromkeys(path for path in paths if path is not None))
 
     def grow(self, data: Data) -> None:
         """Add the values of the columns to the dictionaries."""
@@ -163,15 +163,19 @@ class ColumnEncoder:
 
     def copied(self) -> Self:
         """Return a copy that may grow while this one encodes in other threads."""
-        made = copy(self)
-        made.vocabularies = {column: known.copy() for column, known in self.vocabularies.items()}
-        made.words = {**self.words}
-        made.views = {}
+        copied = copy(self)
+        copied.vocabularies = {column: known.copy() for column, known in self.vocabularies.items()}
+        copied.words = {**self.words}
+        copied.views = {}
         for key, view in self.views.items():
-            ids = view.ids.copy() if view.bases else made.vocabularies[view.column]
-            made.views[key] = replace(view, ids=ids, words=made.words)
-        made.attributes, made._specs, made.lexicon = {**self.attributes}, {**self._specs}, None
-        return made
+            ids = view.ids.copy() if view.bases else copied.vocabularies[view.column]
+            copied.views[key] = replace(view, ids=ids, words=copied.words)
+        copied.attributes, copied._specs, copied.lexicon = (
+            {**self.attributes},
+            {**self._specs},
+            None,
+        )
+        return copied
 
     def learn_attributes(self, names: Sequence[str]) -> None:
         """Store the names of the features in feature lists."""
@@ -332,9 +336,9 @@ def label_numbers(column: Column, labels: Sequence[str], lengths: Array) -> Arra
         codes = np.fromiter(map(number.get, column, repeat(-2)), np.int32, len(column))
     if len(codes) and codes.min() < -1:
         i = int(np.argmin(codes))
-        found = column.values[column.codes[i]] if isinstance(column, Factor) else column[i]
+        unknown_label = column.values[column.codes[i]] if isinstance(column, Factor) else column[i]
         raise BadData(
-            f"found the label {quoted(found)}, which training has not seen; expected one of "
+            f"found the label {quoted(unknown_label)}, which training has not seen; expected one of "
             f"{listed(labels)}",
             **position(lengths, i),
         )

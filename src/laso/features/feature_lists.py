@@ -54,8 +54,8 @@ def _read(sentences: list[Any], kinds: int, *, named: bool) -> Features | None:
                 reader = _free.pop()
             except IndexError:
                 reader = ListReader()
-            found = reader.read(data, kinds)
-            features = None if found is None else reader.features(found)
+            counts = reader.read(data, kinds)
+            features = None if counts is None else reader.features(counts)
             _free.append(reader)
             return features
     try:
@@ -93,10 +93,10 @@ class _Reader:
         """Return the feature lists; None if there is something that only general code reads."""
         self.meta[lt.KEEPS_NAMES] = named
         for first in range(0, len(sentences), SLICE):
-            some = sentences[first : first + SLICE]
+            part = sentences[first : first + SLICE]
             if named:
-                self._make_room(int(self.ends[first + len(some)] - self.ends[first]))
-            if not read_slice(some, self.meta, self._call, self._more_text):
+                self._make_room(int(self.ends[first + len(part)] - self.ends[first]))
+            if not read_slice(part, self.meta, self._call, self._more_text):
                 return None
         if not _is_one_of(self.meta[lt.TOKEN_KINDS], kinds):
             return None
@@ -213,10 +213,10 @@ class ListReader:
         self.data[: len(data)] = data
         self.meta.fill(0)
         status, _ = call()
-        found: list[int] = self.meta.tolist()
-        if status != lt.READ or not _is_one_of(found[lt.TOKEN_KINDS], kinds):
+        counts: list[int] = self.meta.tolist()
+        if status != lt.READ or not _is_one_of(counts[lt.TOKEN_KINDS], kinds):
             return None
-        return found
+        return counts
 
     def features(self, found: list[int]) -> Features:
         """Return the feature lists of the sentence that was read."""
@@ -236,14 +236,14 @@ def is_usable() -> bool:
         return False
     shared, half = "".join(["a", "b"]), 2.5
     token = {"w": shared, "x" * 300: 3, "\u20ac": shared, shared: True, "n": half, "m": half}
-    found = _read([[token, token]], lt.AS_DICT, named=False)
+    features = _read([[token, token]], lt.AS_DICT, named=False)
     names = [f"w:{shared}", "x" * 300, f"\u20ac:{shared}", shared, "n", "m"]
     expected = [_key(name.encode()) for name in names]
     return (
-        found is not None
-        and found.keys.tolist() == 2 * expected
-        and found.values is not None
-        and found.values.tolist() == 2 * [1.0, 3.0, 1.0, 1.0, half, half]
+        features is not None
+        and features.keys.tolist() == 2 * expected
+        and features.values is not None
+        and features.values.tolist() == 2 * [1.0, 3.0, 1.0, 1.0, half, half]
     )
 
 

@@ -82,10 +82,10 @@ def frequencies(data: Features, labels: Column) -> Frequencies:
 
 def _distinct(keys: Array) -> Array:
     """Return the distinct keys in rising order."""
-    found = np.zeros(0, np.int64)
+    distinct = np.zeros(0, np.int64)
     for first in range(0, len(keys), PART):
-        found = np.union1d(found, keys[first : first + PART])
-    return found
+        distinct = np.union1d(distinct, keys[first : first + PART])
+    return distinct
 
 
 def _parts(data: Features, codes: Array) -> Iterator[tuple[slice, Array]]:

@@ -69,9 +69,9 @@ def read_input(X: Any, *, named: bool = True) -> Data:
         if hasattr(each, "itertuples"):
             raise BadData("found a DataFrame, expected sentences: see laso.data.from_frame")
     sentences = X if isinstance(X, list) else _listed(X)
-    found = _read_usual(sentences, AS_DICT | AS_LIST, named=named)
-    if found is not None:
-        return found
+    features = _read_usual(sentences, AS_DICT | AS_LIST, named=named)
+    if features is not None:
+        return features
     first = next((s for i, s in enumerate(sentences, start=1) if _length(s, i)), None)
     if _is_matrix(first):
         return _complete(_from_matrices(sentences))
@@ -104,9 +104,9 @@ def read_attributes(X: Any, *, named: bool = True) -> Features:
         if isinstance(X, Iterator):
             return _read_in_parts(X, named=named)
     sentences = X if type(X) is list else _listed(X)
-    found = _read_usual(sentences, AS_DICT | AS_LIST | AS_TUPLE, named=named)
-    if found is not None:
-        return found
+    features = _read_usual(sentences, AS_DICT | AS_LIST | AS_TUPLE, named=named)
+    if features is not None:
+        return features
     sentences = [list(s) if isinstance(s, Iterator) else s for s in sentences]
     first = next((s for i, s in enumerate(sentences, start=1) if _length(s, i)), None)
     if _is_matrix(first):
@@ -159,9 +159,9 @@ def _read_in_parts(X: Iterator[Any], *, named: bool) -> Features:
     values: _Growing | None = None
     names: dict[str, None] = {}
     widths: set[int] = set()
-    while some := list(islice(X, TOGETHER)):
+    while sentences := list(islice(X, TOGETHER)):
         try:
-            part = read_attributes(some, named=named)
+            part = read_attributes(sentences, named=named)
         except InputError as error:
             if error.sentence is None:
                 raise
@@ -174,8 +174,8 @@ def _read_in_parts(X: Iterator[Any], *, named: bool) -> Features:
         if values is not None:
             plain = part.values is None
             values.append(np.ones(len(part.keys), np.float32) if plain else part.values)
-        for own, more in ((lengths, part.lengths), (counts, part.counts), (keys, part.keys)):
-            own.append(more)
+        for whole, more in ((lengths, part.lengths), (counts, part.counts), (keys, part.keys)):
+            whole.append(more)
     if len(widths) > 1:
         raise BadData(
             "found matrices and feature lists, or other widths, expected the same for all"

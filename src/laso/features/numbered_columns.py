@@ -41,11 +41,11 @@ def read_cells(sentences: Any, encoder: ColumnEncoder, layers: int) -> ItemColum
     except TypeError:
         return None
     cells = Cells(np.zeros((int(lengths.sum()), inputs), np.int32), np.zeros_like(lengths))
-    found = _new_values(encoder)
-    if not _read(sentences, roles, cells, found):
+    values = _new_values(encoder)
+    if not _read(sentences, roles, cells, values):
         return None
-    items = found.items(cells.codes)
-    found.known.spare.append(found)
+    items = values.items(cells.codes)
+    values.known.spare.append(values)
     return ItemColumns(lengths, [], items=items)
 
 
@@ -53,11 +53,11 @@ def _new_values(encoder: ColumnEncoder) -> NewValues:
     """Return the new values of earlier calls, which no other thread has now, or an empty table."""
     known = known_values(encoder)
     try:
-        found = known.spare.pop()
+        values = known.spare.pop()
     except IndexError:
         return NewValues(known)
-    found.limit()
-    return found
+    values.limit()
+    return values
 
 
 def _read(sentences: list[Any], roles: Any, cells: Cells, found: NewValues) -> bool:

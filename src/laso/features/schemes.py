@@ -46,7 +46,7 @@ class Spans(NamedTuple):
     def longest(self) -> dict[str, int]:
         """Return the length of the longest chunk of each type."""
         of = [self.lengths[self.types == i] for i in range(len(self.names))]
-        return {name: int(some.max()) for name, some in zip(self.names, of, strict=True)}
+        return {name: int(lengths.max()) for name, lengths in zip(self.names, of, strict=True)}
 
 
 def read_tags(column: Column, lengths: Array) -> tuple[Spans, str]:

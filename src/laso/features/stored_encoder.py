@@ -82,8 +82,8 @@ def _restore_bases(
     if len(values) and not (numbers.min() >= 0 and numbers.max() < len(view.ids)):
         raise BadModel("found base features of other strings")
     n = len(values) if whole else min(SAMPLE, len(values))
-    some = np.linspace(0, max(0, len(values) - 1), n, dtype=np.int64)
-    if apply_bases(view.bases, values.some(some), view.words) != view.ids.some(numbers[some]):
+    sample = np.linspace(0, max(0, len(values) - 1), n, dtype=np.int64)
+    if apply_bases(view.bases, values.some(sample), view.words) != view.ids.some(numbers[sample]):
         raise _other_bases()
     view.of_value = numbers
 

@@ -182,14 +182,18 @@ def shown(template: Template) -> str:
 
 def checked_number(templates: Iterable[Template]) -> tuple[Template, ...]:
     """Return the templates, unless they or their regular expressions are too many."""
-    found = tuple(templates)
-    if len(found) > MOST_TEMPLATES:
-        raise BadTemplate(f"found {len(found)} templates, expected at most {MOST_TEMPLATES}")
-    bases = {base for template in found for atom in template.atoms for base in atom.bases}
+    listed_templates = tuple(templates)
+    if len(listed_templates) > MOST_TEMPLATES:
+        raise BadTemplate(
+            f"found {len(listed_templates)} templates, expected at most {MOST_TEMPLATES}"
+        )
+    bases = {
+        base for template in listed_templates for atom in template.atoms for base in atom.bases
+    }
     patterns = sum(base.startswith(tuple(f"{name}(" for name in WITH_PATTERN)) for base in bases)
     if patterns > MOST_PATTERNS:
         raise BadTemplate(f"found {patterns} regular expressions, expected at most {MOST_PATTERNS}")
-    return found
+    return listed_templates
 
 
 def read_templates(path: str | os.PathLike[str]) -> tuple[Template, ...]:
@@ -403,9 +407,9 @@ class TemplateParser:
     def accept(self, mark: str) -> bool:
         """Return whether a mark follows, and go on behind it."""
         self._skip_blanks()
-        found = self.text.startswith(mark, self.at)
-        self.at += len(mark) * found
-        return found
+        is_there = self.text.startswith(mark, self.at)
+        self.at += len(mark) * is_there
+        return is_there
 
     def _end(self) -> None:
         self._skip_blanks()
@@ -417,9 +421,9 @@ class TemplateParser:
         self._skip_blanks()
         self.at -= back
         rest = self.text[self.at : self.at + 20]
-        found = repr(rest) if rest else "the end"
+        given = repr(rest) if rest else "the end"
         raise BadTemplate(
-            f"template {quoted(self.text, limit=SHOWN)}, position {self.at + 1}: found {found}, "
+            f"template {quoted(self.text, limit=SHOWN)}, position {self.at + 1}: found {given}, "
             f"expected {expected}"
         )
 

@@ -92,10 +92,10 @@ def _made(n_columns: int, known: dict[int, Vocabulary], all_views: Iterable[View
         for j, view in enumerate(views[column]):
             numbers[first : first + n, j] = view.of_value
         text, ends = values.encoded
-        own = np.diff(ends, prepend=0)
-        keys.append(_keys(text, own, column))
+        value_lengths = np.diff(ends, prepend=0)
+        keys.append(_keys(text, value_lengths, column))
         texts.append(text)
-        lengths.append(own)
+        lengths.append(value_lengths)
         columns.append(np.full(n, column))
         first += n
     ends = np.cumsum(np.concatenate([np.zeros(0, np.int64), *lengths]))

@@ -36,20 +36,20 @@ class Vocabulary(Mapping[str, int]):
     def by_string(self) -> defaultdict[str, int]:
         """The numbers by the strings; nothing but ``add`` may change them."""
         if self._numbers is None:
-            made = defaultdict(None, zip(self._strings(), count(), strict=False))
-            if len(made) < len(self):
+            numbers = defaultdict(None, zip(self._strings(), count(), strict=False))
+            if len(numbers) < len(self):
                 raise BadModel("found a string twice")
-            self._numbers = made
+            self._numbers = numbers
         return self._numbers
 
     @property
     def encoded(self) -> tuple[bytes, Array]:
         """The strings in UTF-8, end to end, and where each ends."""
-        found = self._encoded
-        if found is None:
+        encoded = self._encoded
+        if encoded is None:
             text, lengths = encoded_strings(list(self.by_string))
-            found = self._encoded = text, np.cumsum(lengths)
-        return found
+            encoded = self._encoded = text, np.cumsum(lengths)
+        return encoded
 
     def __getitem__(self, string: str) -> int:
         return self.by_string[string]
@@ -93,10 +93,10 @@ class Vocabulary(Mapping[str, int]):
 
     def copy(self) -> Vocabulary:
         """Return a copy, to which other strings may be added."""
-        made = Vocabulary()
-        made._numbers = None if self._numbers is None else self._numbers.copy()
-        made._encoded = self._encoded
-        return made
+        copied = Vocabulary()
+        copied._numbers = None if self._numbers is None else self._numbers.copy()
+        copied._encoded = self._encoded
+        return copied
 
     # ------------------------------------------------------------------ files
 
@@ -127,11 +127,11 @@ class Vocabulary(Mapping[str, int]):
         inside = starts[starts < len(text)]
         if ((text[inside] & 0xC0) == 0x80).any():
             raise BadModel("found a string that begins inside of a character")
-        made = cls()
-        made._numbers, made._encoded = None, (data, ends)
+        vocabulary = cls()
+        vocabulary._numbers, vocabulary._encoded = None, (data, ends)
         if distinct and _has_twice(text_keys(data, lengths)):
-            made.by_string  # noqa: B018 - raises the error, unless other strings have one hash
-        return made
+            vocabulary.by_string  # noqa: B018 - raises the error, unless other strings have one hash
+        return vocabulary
 
 
 def _has_twice(hashes: Array) -> bool:

@@ -128,9 +128,9 @@ class SequenceTask(Task):
     def read_inputs(self, X: Any) -> Data:
         """Return sentences without their column of labels, if they have one."""
         encoder = getattr(self, "encoder_", None)
-        found = None if encoder is None else read_cells(X, encoder, self.ignored_columns)
-        if found is not None:
-            return found
+        numbered = None if encoder is None else read_cells(X, encoder, self.ignored_columns)
+        if numbered is not None:
+            return numbered
         return self._unlabelled(self.read_data(X, named=False))
 
     @property

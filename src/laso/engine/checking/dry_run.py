@@ -109,14 +109,14 @@ class Trial:
     def successors(self, here: Place) -> Iterator[Place]:
         """Yield the results of some steps from a state; those of y-good steps are among them."""
         groups = self._groups(here.state)
-        own = [
+        own_features = [
             self._score(here.state, group)
             for group in self.random.permutation(groups)[:OPERATORS].tolist()
         ]
-        self._check_own_features(own)
-        found = 0
+        self._check_own_features(own_features)
+        n_allowed = 0
         for n, (group, label) in enumerate(self._operators(groups)):
-            enough = n >= OPERATORS and found > 0
+            enough = n >= OPERATORS and n_allowed > 0
             if enough and not here.good:
                 return
             step = (here.state, group, label)
@@ -132,7 +132,7 @@ class Trial:
                 if self.learning:
                     self._loss(step, here.good, good)
                 yield Place(self._state("apply", "new", self.x, *step), key, here.depth + 1, good)
-                found += 1
+                n_allowed += 1
 
     def _operators(self, groups: list[int]) -> Iterator[Operator]:
         """Yield the operators in random order; some of them if they are very many."""
@@ -189,17 +189,17 @@ class Trial:
 
     def _check_round(self, here: Place, key: int) -> None:
         """Check the length of the path and the key after a step."""
-        most = int(self.limits[at.STEPS])
-        if here.depth >= most:
+        max_steps = int(self.limits[at.STEPS])
+        if here.depth >= max_steps:
             raise self._broken(
                 "limits",
-                f"a path is longer than STEPS; {self.problem.__name__}.limits: found {most}, "
+                f"a path is longer than STEPS; {self.problem.__name__}.limits: found {max_steps}, "
                 f"expected at least {here.depth + 1}",
                 "Let limits promise more steps, or correct is_goal, allowed or apply.",
             )
         if self.keyed:
             promise = "the key must rise with every step and stay within STEPS"
-            self._within("key", key, here.key + 1, most, promise)
+            self._within("key", key, here.key + 1, max_steps, promise)
 
     def _check_own_features(self, found: list[list[Any]]) -> None:
         """Check what FEATURES_OF_STATE promises of the features of several groups of a state."""
@@ -213,7 +213,7 @@ class Trial:
 
     def _score(self, state: Array, group: int) -> list[Any]:
         """Call what scoring the steps of a group calls; return the features in no block."""
-        own = self._features_of(state, group)
+        features = self._features_of(state, group)
         for i in count():
             pair = self._call("factors", self.x, state, group, i)
             if not isinstance(pair, tuple) or len(pair) != 2:
@@ -222,12 +222,12 @@ class Trial:
             if other < 0:
                 break
             promise = "a factor's group must be below FACTORS, and its label must exist"
-            most = int(self.limits[at.FACTORS]) - 1
-            self._within("factors", other, -1, most, promise)
+            last_factor = int(self.limits[at.FACTORS]) - 1
+            self._within("factors", other, -1, last_factor, promise)
             self._within("factors", label, at.SAME_LABEL, self.n_labels - 1, promise)
             self._check_end("factors", i, ENDLESS)
             self._features_of(state, other)
-        return own
+        return features
 
     def _features_of(self, state: Array, group: int) -> list[Any]:
         promise, least = "a block must be below BLOCKS", -1
@@ -281,12 +281,12 @@ class Trial:
         write_defaults(self.x, self.n_labels, out)
         self._call("limits", self.x, guarded(out, "out", writable=True))
         largest = {**dict.fromkeys(at.Limit, LARGEST), **FACTS, at.MAX_LABELS: self.n_labels}
-        for limit, most in largest.items():
+        for limit, highest in largest.items():
             promise = f"limits writes upper bounds and facts ({limit.name} here)"
-            self._within("limits", int(out[limit]), 0, most, promise)
+            self._within("limits", int(out[limit]), 0, highest, promise)
         for limit, method in NEEDED_BY.items():
-            own = getattr(self.problem, method) is not getattr(CompiledProblem, method)
-            if own and not self._sets(limit):
+            is_overridden = getattr(self.problem, method) is not getattr(CompiledProblem, method)
+            if is_overridden and not self._sets(limit):
                 raise self._broken(
                     "limits",
                     f"{self.problem.__name__}.limits does not set {limit.name}, which {method} "
@@ -327,13 +327,13 @@ class Trial:
         return guarded(row, "state", unwritten=left_out)
 
     def _groups(self, state: Array) -> list[int]:
-        most = int(self.limits[at.MAX_GROUPS])
-        out = np.zeros(most, np.int32)
+        max_groups = int(self.limits[at.MAX_GROUPS])
+        out = np.zeros(max_groups, np.int32)
         promise = "the number of groups must stay within MAX_GROUPS"
 
         def write() -> int:
             buffer = guarded(out, "the groups", writable=True)
-            return self._count("groups", most, self.x, state, buffer, promise=promise)
+            return self._count("groups", max_groups, self.x, state, buffer, promise=promise)
 
         n, missing = first_unwritten([out], write)
         if missing >= 0:
@@ -346,14 +346,14 @@ class Trial:
         return groups
 
     def _features(self, name: str, *arguments: Any) -> list[Any]:
-        most = int(self.limits[at.MAX_FEATURES])
-        keys, values = np.zeros(most, np.int64), np.ones(most)
+        max_features = int(self.limits[at.MAX_FEATURES])
+        keys, values = np.zeros(max_features, np.int64), np.ones(max_features)
         promise = "the number of features must stay within MAX_FEATURES"
 
         def write() -> int:
             keys_out = guarded(keys, "out.keys", writable=True)
             out = Out(keys_out, guarded(values, "out.values", writable=True))
-            return self._count(name, most, *arguments, out, promise=promise)
+            return self._count(name, max_features, *arguments, out, promise=promise)
 
         buffers = [keys, values] if self.problem.weighted else [keys]
         n, missing = first_unwritten(buffers, write)
@@ -371,11 +371,11 @@ class Trial:
         return [keys[:n].tolist(), values[:n].tolist()]
 
     def _loss(self, step: tuple[Array, int, int], was_good: bool, good: bool) -> None:
-        found = self._call("loss", self.x, self.y, *step, was_good, good)
-        if not isinstance(found, int | float | np.number | np.bool_):
-            raise self._wrong_type("loss", found, "a number")
-        if not math.isfinite(found):
-            self._within("loss", float(found), 0, LARGEST, "a loss must be finite")
+        loss = self._call("loss", self.x, self.y, *step, was_good, good)
+        if not isinstance(loss, int | float | np.number | np.bool_):
+            raise self._wrong_type("loss", loss, "a number")
+        if not math.isfinite(loss):
+            self._within("loss", float(loss), 0, LARGEST, "a loss must be finite")
 
     # ----------------------------------------------------------------------- calls that return
 
@@ -391,15 +391,15 @@ class Trial:
         return int(found)
 
     def _truth(self, name: str, *arguments: Any) -> bool:
-        found = self._call(name, *arguments)
-        if not isinstance(found, int | float | np.number | np.bool_):
-            raise self._wrong_type(name, found, "True or False")
-        return bool(found)
+        truth = self._call(name, *arguments)
+        if not isinstance(truth, int | float | np.number | np.bool_):
+            raise self._wrong_type(name, truth, "True or False")
+        return bool(truth)
 
     def _count(self, name: str, most: int, *arguments: Any, promise: str) -> int:
-        found = self._integer(name, *arguments)
-        self._within(name, found, 0, most, promise)
-        return found
+        number = self._integer(name, *arguments)
+        self._within(name, number, 0, most, promise)
+        return number
 
     # ----------------------------------------------------------------------- errors
 

@@ -37,10 +37,10 @@ class Guard(np.ndarray[Any, Any]):
         if self.unwritten and index in self.unwritten:
             raise IndexError(f"index {index} has not been written in {self.label}")
         try:
-            found = super().__getitem__(index)
+            value = super().__getitem__(index)
         except IndexError as error:
             raise IndexError(f"{error} in {self.label}") from None
-        return found.item() if isinstance(found, np.generic) else found
+        return value.item() if isinstance(value, np.generic) else value
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if not self.flags.writeable:

@@ -80,10 +80,10 @@ def check_inputs(
         done = _checked.get(key)
         if done is None:
             done = check_problem(problem, dataset, order, n_labels, learning=learning)
-        most = largest(dataset, order)
+        limits = largest(dataset, order)
         for limit in at.Limit:
-            if most[limit] > done[limit]:
-                i = _input_with(largest, dataset, order, limit, int(most[limit]))
+            if limits[limit] > done[limit]:
+                i = _input_with(largest, dataset, order, limit, int(limits[limit]))
                 one = np.array([i], np.int64)
                 check_problem(problem, dataset, one, n_labels, learning=learning)
                 done = np.maximum(done, largest(dataset, one))
@@ -124,7 +124,7 @@ def check_problem(
         if hasattr(problem, name):
             raise BadProblem(f"{problem.__name__} has {name}, expected {REPLACED[name]}")
     inputs = _chosen(dataset, order)
-    most = np.ones(len(at.Limit), np.int64)
+    limits = np.ones(len(at.Limit), np.int64)
     start = time.thread_time()
     for n, i in enumerate(inputs, 1):
         deadline = start + SECONDS * n / len(inputs)
@@ -133,8 +133,8 @@ def check_problem(
             trial.run(deadline)
         except Exception as error:
             _raise(trial, error)
-        most = np.maximum(most, trial.limits)
-    return most
+        limits = np.maximum(limits, trial.limits)
+    return limits
 
 
 def locate(
@@ -172,8 +172,8 @@ def _chosen(dataset: Dataset, order: Array) -> list[int]:
     """Return the first two of some inputs, the shortest and the longest; short ones first."""
     inputs = np.unique(order)
     sizes = dataset.starts[inputs + 1] - dataset.starts[inputs]
-    some = {*inputs[:2].tolist(), int(inputs[sizes.argmin()]), int(inputs[sizes.argmax()])}
-    return sorted(some, key=lambda i: int(dataset.starts[i + 1] - dataset.starts[i]))
+    chosen = {*inputs[:2].tolist(), int(inputs[sizes.argmin()]), int(inputs[sizes.argmax()])}
+    return sorted(chosen, key=lambda i: int(dataset.starts[i + 1] - dataset.starts[i]))
 
 
 def _raise(trial: Trial, error: Exception) -> NoReturn:

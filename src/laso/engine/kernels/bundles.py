@@ -91,16 +91,16 @@ def highest(sums, n):
 
 def add_bundle(run, row, sums):
     """Add the sums of a bundle to others."""
-    own = run.bundle_sums[row]
+    bundle = run.bundle_sums[row]
     for label in range(sums.shape[0]):
-        sums[label] += own[label]
+        sums[label] += bundle[label]
 
 
 def copy_bundle(run, row, sums):
     """Write the sums of a bundle in the place of others."""
-    own = run.bundle_sums[row]
+    bundle = run.bundle_sums[row]
     for label in range(sums.shape[0]):
-        sums[label] = own[label]
+        sums[label] = bundle[label]
 
 
 # --------------------------------------------------------------------------- blocks
@@ -184,8 +184,8 @@ def score_labels(x, state, group, table, run, least):
     n = checked_features(x, state, group, run)
     if shares_blocks():
         row = sum_features(table, run, n, name_of(run, n))
-        top, most = maxima[row], maxima[number] if number >= 0 else math.inf
-        if top + most + 1e-6 * (abs(top) + abs(most)) < least:  # with room for rounding
+        top, of_block = maxima[row], maxima[number] if number >= 0 else math.inf
+        if top + of_block + 1e-6 * (abs(top) + abs(of_block)) < least:  # with room for rounding
             return False
     if number >= 0:
         copy_bundle(run, number, sums)

@@ -217,15 +217,15 @@ def next_to_rank(x, table, run, options, node, n):
     state, bounds, floor = run.states[node], run.group_bounds, run.best_scores[options.width - 1]
     least = least_gain(floor, run.reals[node, G], table.reals[SCALE])
     while True:
-        i, most = -1, -math.inf
+        i, highest = -1, -math.inf
         for j in range(n):
-            if most < bounds[j] < math.inf:
-                i, most = j, bounds[j]
-        if i < 0 or most < least:
+            if highest < bounds[j] < math.inf:
+                i, highest = j, bounds[j]
+        if i < 0 or highest < least:
             return -1
         if NARROWED():
             bound_groups(x, state, table, run, i, -1)
-            if bounds[i] < most:  # then another group may be the next
+            if bounds[i] < highest:  # then another group may be the next
                 continue
         bounds[i] = math.inf
         return i
@@ -320,11 +320,11 @@ def begin_notes(run, options, node):
     meta[NOTES] = -1
     if options.kind == RANKED or options.width == 1 or run.limits[PARTIAL_STATES]:
         return -1
-    own, opened = meta[ROUND_AT] - 1, run.agenda[n_rounds(run.agenda) + OPEN_ROUND]
-    noted[own, NOTED] = -1
+    rank, opened = meta[ROUND_AT] - 1, run.agenda[n_rounds(run.agenda) + OPEN_ROUND]
+    noted[rank, NOTED] = -1
     if ints[node, GOOD] > 0:
         return -1
-    for i in range(own):
+    for i in range(rank):
         other = opened[FIRST + i]
         if noted[i, NOTED] >= 0 and reals[node, G] <= reals[other, G]:
             same = True
@@ -332,24 +332,24 @@ def begin_notes(run, options, node):
                 same &= run.states[node, j] == run.states[other, j]
             if same:
                 return i
-    if own + 1 < meta[ROUND_END]:
-        noted[own, NOTED] = 0
-        meta[NOTES] = own
+    if rank + 1 < meta[ROUND_END]:
+        noted[rank, NOTED] = 0
+        meta[NOTES] = rank
     return -1
 
 
 def note_step(run, group, label, gain):
     """Note a step that had exceeded the threshold; too many are not noted."""
-    own, noted = run.meta[NOTES], run.noted
-    if own < 0:
+    rank, noted = run.meta[NOTES], run.noted
+    if rank < 0:
         return
-    n = noted[own, NOTED]
+    n = noted[rank, NOTED]
     if n == run.noted_sums.shape[1]:
-        noted[own, NOTED] = run.meta[NOTES] = -1
+        noted[rank, NOTED] = run.meta[NOTES] = -1
         return
-    noted[own, FIRST_NOTED + 2 * n], noted[own, FIRST_NOTED + 2 * n + 1] = group, label
-    run.noted_sums[own, n] = gain
-    noted[own, NOTED] = n + 1
+    noted[rank, FIRST_NOTED + 2 * n], noted[rank, FIRST_NOTED + 2 * n + 1] = group, label
+    run.noted_sums[rank, n] = gain
+    noted[rank, NOTED] = n + 1
 
 
 def repeat_steps(x, y, table, run, options, node, twin):

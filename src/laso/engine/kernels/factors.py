@@ -127,9 +127,9 @@ def is_bad_factor(run, group, label):
     """Return whether a factor has no such group or label, and record that as a fault."""
     if group < 0:
         return False
-    most, n = run.factor_rows.shape[0] - 2, run.sums.shape[0]
-    if group > most:
-        note_fault(run.meta, BAD_COUNT, IN_FACTORS, group, -1, most)
+    last_factor, n = run.factor_rows.shape[0] - 2, run.sums.shape[0]
+    if group > last_factor:
+        note_fault(run.meta, BAD_COUNT, IN_FACTORS, group, -1, last_factor)
         return True
     if not SAME_LABEL <= label < n:
         note_fault(run.meta, BAD_COUNT, IN_FACTORS, label, SAME_LABEL, n - 1)
@@ -158,19 +158,19 @@ def upper_bound(x, state, group, table, run):
 
     There is room for rounding.
     """
-    cached, maxima, own = run.bundle_sums, run.bundle_maxima, run.factor_rows.shape[0] - 1
+    cached, maxima, own_row = run.bundle_sums, run.bundle_maxima, run.factor_rows.shape[0] - 1
     top = size = 0.0
     i, other, its_label, unsummed = 0, int(group), SAME_LABEL, -1
     while other >= 0:
-        row = factor_row(x, state, other, table, run, own if i == 0 else other)
+        row = factor_row(x, state, other, table, run, own_row if i == 0 else other)
         if row >= 0:
-            most = maxima[row]
+            highest = maxima[row]
             if not is_summed(run, row):
                 unsummed = row
             elif its_label != SAME_LABEL:
-                most = float(cached[row, its_label])
-            top += most
-            size += abs(most)
+                highest = float(cached[row, its_label])
+            top += highest
+            size += abs(highest)
         other, its_label = factors(x, state, group, i)
         if is_bad_factor(run, other, its_label):
             return -math.inf, -1
@@ -180,7 +180,7 @@ def upper_bound(x, state, group, table, run):
 
 def bound_of_listed(x, state, group, run, n):
     """Return an upper bound on the sum of a group's factors for the n labels that are listed."""
-    cached, maxima, rows, most = run.bundle_sums, run.bundle_maxima, run.factor_rows, -math.inf
+    cached, maxima, rows, highest = run.bundle_sums, run.bundle_maxima, run.factor_rows, -math.inf
     for c in range(n):
         label, top, size = chosen_label(run, c, n), 0.0, 0.0
         i, other, its_label = 0, rows.shape[0] - 1, SAME_LABEL
@@ -194,8 +194,8 @@ def bound_of_listed(x, state, group, run, n):
                 size += abs(one)
             other, its_label = factors(x, state, group, i)
             i += 1
-        most = max(most, top + 1e-6 * size)
-    return most
+        highest = max(highest, top + 1e-6 * size)
+    return highest
 
 
 def bound_groups(x, state, table, run, first, end):
@@ -206,12 +206,12 @@ def bound_groups(x, state, table, run, first, end):
     for i in range(first, end if end >= 0 else first + 1):
         group = int(run.groups[i])
         begin_group(x, state, group, table, run)
-        most, _ = upper_bound(x, state, group, table, run)
+        bound, _ = upper_bound(x, state, group, table, run)
         if NARROWED() and end < 0:
             n_listed = write_choices(x, state, group, run)
             if n_listed >= 0:
-                most = min(most, bound_of_listed(x, state, group, run, n_listed))
-        run.group_bounds[i] = most
+                bound = min(bound, bound_of_listed(x, state, group, run, n_listed))
+        run.group_bounds[i] = bound
 
 
 def score_factors(x, state, group, table, run, least, n_listed):
@@ -222,8 +222,8 @@ def score_factors(x, state, group, table, run, least, n_listed):
     """
     begin_group(x, state, group, table, run)
     while True:
-        most, unsummed = upper_bound(x, state, group, table, run)
-        if most < least or run.meta[FAULT] != DONE:
+        bound, unsummed = upper_bound(x, state, group, table, run)
+        if bound < least or run.meta[FAULT] != DONE:
             return False
         if unsummed < 0:
             break

@@ -166,15 +166,15 @@ def learn_full(x, y, table, run, options):
     if good < 0:
         return UNREACHABLE if good == -FAILED else -good
     if options.strategy == MAX_VIOLATION:
-        most = -math.inf
+        largest = -math.inf
         final_bad, final_good = bad, good
         for at in range(run.agenda.shape[0]):
             b, w = run.agenda[at, BEST], run.agenda[at, BEST_GOOD]
             if b >= 0 and w >= 0 and not run.ints[b, GOOD]:
                 violation = run.reals[b, SCORE] - run.reals[w, SCORE]
-                if violation > most:
-                    most, bad, good = violation, b, w
-        if run.reals[final_bad, SCORE] - run.reals[final_good, SCORE] > most:
+                if violation > largest:
+                    largest, bad, good = violation, b, w
+        if run.reals[final_bad, SCORE] - run.reals[final_good, SCORE] > largest:
             bad, good = final_bad, final_good
     run.compared[SIBLINGS, 0] = good
     run.compared[CONTENDERS, 0] = bad
@@ -187,7 +187,7 @@ def siblings(x, y, table, run, options, node):
     The siblings are written to run.compared; returns the status and their number.
     """
     ints, reals, states = run.ints, run.reals, run.states
-    found, front = run.compared[SIBLINGS], run.scratch[FRONTIER]
+    sibs, front = run.compared[SIBLINGS], run.scratch[FRONTIER]
     ancestor = node
     while ints[ancestor, GOOD] == 0:
         ancestor = ints[ancestor, PARENT]
@@ -198,9 +198,9 @@ def siblings(x, y, table, run, options, node):
         begin += 1
         # The ancestor itself is no sibling, whatever the keys say.
         if parent != ancestor and (ints[parent, GOAL] or ints[parent, KEY] >= ints[node, KEY]):
-            if n_found == found.shape[0]:
+            if n_found == sibs.shape[0]:
                 return MORE_SCRATCH, 0
-            found[n_found] = parent
+            sibs[n_found] = parent
             n_found += 1
             if begin == end:
                 n_front = next_step(run, front, begin, n_front, options.siblings)
@@ -239,7 +239,7 @@ def siblings(x, y, table, run, options, node):
         if begin == end:
             n_front = next_step(run, front, begin, n_front, options.siblings)
             begin, end = 0, n_front
-    return DONE, keep_best(run, found, n_found, options.siblings)
+    return DONE, keep_best(run, sibs, n_found, options.siblings)
 
 
 def next_step(run, front, begin, end, most):

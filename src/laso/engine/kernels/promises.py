@@ -96,14 +96,14 @@ def write_choices(x, state, group, run):
     """
     if not NARROWED():
         return -1
-    n, most = choices(x, state, group, run.choices), max_labels(run)
+    n, n_labels = choices(x, state, group, run.choices), max_labels(run)
     if n < 0:
         return -1
-    n = checked_count(run.meta, n, most, IN_CHOICES)
+    n = checked_count(run.meta, n, n_labels, IN_CHOICES)
     for i in range(n):
         label = run.choices[i]
-        if label < 0 or label >= most:
-            note_fault(run.meta, BAD_COUNT, IN_CHOICES, label, 0, most - 1)
+        if label < 0 or label >= n_labels:
+            note_fault(run.meta, BAD_COUNT, IN_CHOICES, label, 0, n_labels - 1)
             run.choices[i] = 0
     return n
 

@@ -110,9 +110,9 @@ def max_successors(x, run, options, node):
     """Return an upper bound on the number of nodes that the expansion of a node makes."""
     if fills_rounds(run):
         return 2 * options.width  # those of a round, where each may take the place of a sibling
-    most = (run.groups.shape[0] - SLACK) * max_labels(run)
-    if run.meta[NODES] + most <= run.ints.shape[0]:
-        return most
+    n_steps = (run.groups.shape[0] - SLACK) * max_labels(run)
+    if run.meta[NODES] + n_steps <= run.ints.shape[0]:
+        return n_steps
     return write_groups(x, run, node) * max_labels(run)
 
 
@@ -215,8 +215,8 @@ def list_block(x, table, run, number):
         request_waiting(table, run, i, first, block_features_in(x, number, run, out))
     meta[LISTED] += 1
     meta[LISTED_FEATURES] += waiting[i, WAITING_COUNT]
-    most = run.rows.shape[0] - most_features(run) - SLACK
-    if meta[LISTED] == waiting.shape[0] or meta[LISTED_FEATURES] > most:
+    max_listed = run.rows.shape[0] - most_features(run) - SLACK
+    if meta[LISTED] == waiting.shape[0] or meta[LISTED_FEATURES] > max_listed:
         sum_listed(x, table, run)
 
 
@@ -252,12 +252,12 @@ def offer_segments(x, y, table, run, options, before, at):
     least = least_sum(threshold, reach, scale)
     if number < 0 or not sum_segment(x, table, run, number, n_listed, least):
         return run.meta[FAULT]
-    most = run.bundle_maxima[number]
-    most += 1e-6 * abs(most)
+    bound = run.bundle_maxima[number]
+    bound += 1e-6 * abs(bound)
     for i in range(n_nodes):
         spare, threshold = before * width + i, entry_threshold(run.agenda, run.reals, width, at)
         reach = reach_of(table, run, nodes[FIRST_EXPANDED + i], spare)
-        if most >= least_sum(threshold, reach, scale):
+        if bound >= least_sum(threshold, reach, scale):
             chosen = (spare, number, n_listed)
             status = offer_labels(x, y, table, run, options, chosen, at)
             if status != DONE:
@@ -282,11 +282,11 @@ def least_sum(threshold, reach, scale):
 def sum_step(x, table, run, node, group, spare):
     """Sum the features of a step that are in no block, unless they are those of the last one."""
     n = checked_features(x, run.states[node], group, run)
-    mark, own = name_of(run, n), n_blocks(run) + spare
-    if not is_known(run, own, mark):
+    mark, own_row = name_of(run, n), n_blocks(run) + spare
+    if not is_known(run, own_row, mark):
         row = sum_features(table, run, n, mark)
-        copy_bundle(run, row, run.bundle_sums[own])
-        run.bundle_maxima[own] = run.bundle_maxima[row]
+        copy_bundle(run, row, run.bundle_sums[own_row])
+        run.bundle_maxima[own_row] = run.bundle_maxima[row]
 
 
 def list_labels(x, state, group, run):
@@ -301,31 +301,31 @@ def list_labels(x, state, group, run):
 
 def sum_segment(x, table, run, number, n_listed, least):
     """Sum the block of a segment, if the sum of a listed label may reach ``least``; else False."""
-    sums, own = run.bundle_sums[number], run.sums
+    sums, label_sums = run.bundle_sums[number], run.sums
     add_sub_blocks(x, run, number)
     n = shorten_keys(run.out.keys, checked_block_features(x, number, run), table.ints[BITS])
     if run.caps.shape[0] > 1:
-        most = highest_listed(run, number, n_listed)
-        most += 1e-6 * abs(most)
-        if most + cap_of(run, n) < least:
+        bound = highest_listed(run, number, n_listed)
+        bound += 1e-6 * abs(bound)
+        if bound + cap_of(run, n) < least:
             return False
         n = keep_known(table, run.out, n)
-        if most + cap_of(run, n) < least:
+        if bound + cap_of(run, n) < least:
             return False
-    fill(own, 0.0)
-    add_rows(table, run, n, own)
-    for label in range(own.shape[0]):
-        sums[label] += own[label]
+    fill(label_sums, 0.0)
+    add_rows(table, run, n, label_sums)
+    for label in range(label_sums.shape[0]):
+        sums[label] += label_sums[label]
     run.bundle_maxima[number] = highest_listed(run, number, n_listed)
     return True
 
 
 def highest_listed(run, number, n_listed):
     """Return the highest sum of a block for the listed labels."""
-    most, sums, choices = -math.inf, run.bundle_sums[number], run.choices
+    highest, sums, choices = -math.inf, run.bundle_sums[number], run.choices
     for c in range(n_listed):
-        most = max(most, sums[choices[c]])
-    return most
+        highest = max(highest, sums[choices[c]])
+    return highest
 
 
 def offer_labels(x, y, table, run, options, chosen, at):
@@ -334,10 +334,10 @@ def offer_labels(x, y, table, run, options, chosen, at):
     ints, reals, meta, before = run.ints, run.reals, run.meta, spare // options.width
     node = run.expanded[before, FIRST_EXPANDED + spare % options.width]
     state, group, g, was_good = run.states[node], at - before, reals[node, G], ints[node, GOOD] > 0
-    scale, margin, own = table.reals[SCALE], table.reals[MARGIN], n_blocks(run) + spare
+    scale, margin, own_row = table.reals[SCALE], table.reals[MARGIN], n_blocks(run) + spare
     for c in range(n_listed):
         label = int(run.choices[c])
-        new_g = g + scale * (run.bundle_sums[number, label] + run.bundle_sums[own, label])
+        new_g = g + scale * (run.bundle_sums[number, label] + run.bundle_sums[own_row, label])
         good = was_good and is_good(x, y, state, group, label)
         score = new_g - margin if good else new_g
         place = place_among(run, at, score, before)

@@ -61,12 +61,13 @@ def write_chains(dataset, order, table, run, options, lat, chain):
 def write_chain(x, table, run, lat, chain):
     """Append the chain of a lattice; NO_CHAIN if it is none, or what must grow."""
     used, n_labels = chain.used, chain.slots.shape[0]
-    steps, most = lat.meta[N_ROUNDS] - 1, run.rows.shape[0] - SLACK
+    steps, max_features = lat.meta[N_ROUNDS] - 1, run.rows.shape[0] - SLACK
     first = used[POSITIONS]
     if (
         first + steps > chain.matrices.shape[0]
-        or used[POSITION_FEATURES] + steps * most > chain.rows.shape[0]
-        or used[CONTEXT_FEATURES] + (steps + 1) * n_labels * most > chain.context_rows.shape[0]
+        or used[POSITION_FEATURES] + steps * max_features > chain.rows.shape[0]
+        or used[CONTEXT_FEATURES] + (steps + 1) * n_labels * max_features
+        > chain.context_rows.shape[0]
     ):
         return MORE_ENTRIES
     if not has_chain_edges(lat):
@@ -138,9 +139,9 @@ def write_position(x, table, run, lat, at, position, chain):
         for e in range(first, end):
             single &= edges[e, EDGE_GROUP] == edges[first, EDGE_GROUP]
         if first < end:
-            own = checked_block(x, lat.states[node], edges[first, EDGE_GROUP], run)
-            single &= n == 0 or own == number
-            number = own
+            block = checked_block(x, lat.states[node], edges[first, EDGE_GROUP], run)
+            single &= n == 0 or block == number
+            number = block
             n += 1
     if not single or (number >= 0 and checked_sub_block(x, number, 0, run.meta) >= 0):
         return False

@@ -71,21 +71,21 @@ def chain_probabilities(
     ends = np.cumsum(lengths)
     space = machine.new_run(dataset, order, table)
     table = space.table  # with dense rows
-    found = np.zeros((int(lengths.sum()), table.v.shape[1]))
+    probabilities = np.zeros((int(lengths.sum()), table.v.shape[1]))
     work = new_chain_search(space.run, table, _longest(dataset, order))
     done = 0
     while done < len(order):
         first = int(ends[done] - lengths[done])
-        arguments: Any = (dataset, order[done:], table, space.run, work, found[first:])
+        arguments: Any = (dataset, order[done:], table, space.run, work, probabilities[first:])
         n, status = machine.kernels("chain_probabilities", *arguments)
         done += n
         if status == at.NO_CHAIN:
             one = slice(int(ends[done] - lengths[done]), int(ends[done]))
-            found[one] = machine.summed_marginals(dataset, order[done : done + 1], table)
+            probabilities[one] = machine.summed_marginals(dataset, order[done : done + 1], table)
             done += 1
         elif status != at.DONE:
             grow(space, status, machine.problem, int(order[done]))
-    return found
+    return probabilities
 
 
 def _longest(dataset: Dataset, order: Array) -> int:

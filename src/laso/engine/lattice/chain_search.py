@@ -94,13 +94,13 @@ def chain_max(sums, scale, work, steps):
     values, transitions = work.values, work.transitions
     n_labels = transitions.shape[1]
     for t in range(steps):
-        to, own = values[t + 1], sums[t]
+        to, labels = values[t + 1], sums[t]
         fill(to, -math.inf)
         for before in range(n_labels if t > 0 else 1):
             row = transitions[before if t > 0 else n_labels]
             best = values[t, before] if t > 0 else 0.0
             for label in range(n_labels):
-                value = best + scale * (own[label] + row[label])
+                value = best + scale * (labels[label] + row[label])
                 to[label] = value if value > to[label] else to[label]
 
 

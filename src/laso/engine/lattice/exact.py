@@ -56,12 +56,12 @@ class NBest:
     def of(self, i: int) -> list[tuple[float, list[tuple[int, int]]]]:
         """Return score and operators of the paths of the i-th given input."""
         first = int(self.counts[:i].sum())
-        found = []
+        scored = []
         for path in range(first, first + int(self.counts[i])):
             begin = int(self.ends[path - 1]) if path else 0
             steps = [(int(g), int(label)) for g, label in self.steps[begin : self.ends[path]]]
-            found.append((float(self.scores[path]), steps))
-        return found
+            scored.append((float(self.scores[path]), steps))
+        return scored
 
 
 @dataclass(frozen=True)
@@ -153,8 +153,8 @@ class ExactMachine:
         self, dataset: Dataset, order: Array, table: WeightTable, *, threads: int = 1
     ) -> tuple[Array, Array, Array]:
         """Return the operators (group, label) of the best paths, their ends, and the scores."""
-        found = self.nbest(dataset, order, table, 1, threads=threads)
-        return found.steps, found.ends, found.scores
+        best = self.nbest(dataset, order, table, 1, threads=threads)
+        return best.steps, best.ends, best.scores
 
     def nbest(
         self, dataset: Dataset, order: Array, table: WeightTable, n: int, *, threads: int = 1
@@ -162,14 +162,14 @@ class ExactMachine:
         """Return the n best paths of each given input, or all where there are fewer."""
         if n < 1:
             raise ValueError(f"n must be at least 1, found {n}")
-        some = parts(order, threads)
-        found = mapped(lambda part: self._nbest(dataset, part, table, n), some)
-        shifts = np.cumsum([0, *(len(one.steps) for one in found)])
+        orders = parts(order, threads)
+        by_part = mapped(lambda part: self._nbest(dataset, part, table, n), orders)
+        shifts = np.cumsum([0, *(len(one.steps) for one in by_part)])
         return NBest(
-            np.concatenate([one.steps for one in found]),
-            np.concatenate([one.ends + s for one, s in zip(found, shifts[:-1], strict=True)]),
-            np.concatenate([one.scores for one in found]),
-            np.concatenate([one.counts for one in found]),
+            np.concatenate([one.steps for one in by_part]),
+            np.concatenate([one.ends + s for one, s in zip(by_part, shifts[:-1], strict=True)]),
+            np.concatenate([one.scores for one in by_part]),
+            np.concatenate([one.counts for one in by_part]),
         )
 
     def _nbest(self, dataset: Dataset, order: Array, table: WeightTable, n: int) -> NBest:
@@ -200,7 +200,7 @@ class ExactMachine:
     def marginals(self, dataset: Dataset, order: Array, table: WeightTable) -> Marginals:
         """Return the probability of every step, by forward-backward."""
         space = self.new_run(dataset, order, table)
-        found = Posteriors(
+        posteriors = Posteriors(
             edges=np.zeros((1 << 10, len(la.PosteriorColumn)), np.int32),
             probabilities=np.zeros(1 << 10),
             ends=np.zeros(len(order), np.int64),
@@ -209,23 +209,23 @@ class ExactMachine:
         )
 
         def grow() -> None:
-            nonlocal found
-            n = 2 * len(found.edges)
-            found = found._replace(
-                edges=longer(found.edges, n), probabilities=longer(found.probabilities, n)
+            nonlocal posteriors
+            n = 2 * len(posteriors.edges)
+            posteriors = posteriors._replace(
+                edges=longer(posteriors.edges, n), probabilities=longer(posteriors.probabilities, n)
             )
 
-        self.drive("marginals_many", dataset, order, space, lambda _: found, grow)
-        used = int(found.used[la.STEPS_USED])
-        edges = found.edges[:used]
+        self.drive("marginals_many", dataset, order, space, lambda _: posteriors, grow)
+        used = int(posteriors.used[la.STEPS_USED])
+        edges = posteriors.edges[:used]
         return Marginals(
             start=edges[:, la.KEY_BEFORE],
             key=edges[:, la.KEY_AFTER],
             group=edges[:, la.POSTERIOR_GROUP],
             label=edges[:, la.POSTERIOR_LABEL],
-            probability=found.probabilities[:used],
-            ends=found.ends,
-            log_z=found.logs,
+            probability=posteriors.probabilities[:used],
+            ends=posteriors.ends,
+            log_z=posteriors.logs,
         )
 
     def label_probabilities(
@@ -236,14 +236,14 @@ class ExactMachine:
         The problem's key must be the number of labelled items, as in tagging.
         """
         few = max(threads, 1 + len(order) // 256)  # so that few edges are kept at a time
-        some = np.array_split(order, few)
-        found: list[Array] = []
+        orders = np.array_split(order, few)
+        by_part: list[Array] = []
         for first in range(0, few, threads):
-            found += mapped(
+            by_part += mapped(
                 lambda part: self._label_probabilities(dataset, part, table),
-                some[first : first + threads],
+                orders[first : first + threads],
             )
-        return np.concatenate(found)
+        return np.concatenate(by_part)
 
     def _label_probabilities(self, dataset: Dataset, order: Array, table: WeightTable) -> Array:
         if self.promises_chains(dataset, order):
@@ -252,18 +252,18 @@ class ExactMachine:
 
     def promises_chains(self, dataset: Dataset, order: Array) -> bool:
         """Return whether the problem promises that the lattices of given inputs are chains."""
-        most = Machine(self.problem, self.options).largest(dataset, order)
-        return bool(most[at.FORM] == at.CHAIN)
+        limits = Machine(self.problem, self.options).largest(dataset, order)
+        return bool(limits[at.FORM] == at.CHAIN)
 
     def summed_marginals(self, dataset: Dataset, order: Array, table: WeightTable) -> Array:
         """Return the probability of each label at each item, from those of the steps."""
-        found = self.marginals(dataset, order, table)
+        marginals = self.marginals(dataset, order, table)
         lengths = sizes(dataset, order)
         offsets = np.cumsum(lengths) - lengths
-        counts = np.diff(found.ends, prepend=0)
-        items = np.repeat(offsets, counts) + found.start
+        counts = np.diff(marginals.ends, prepend=0)
+        items = np.repeat(offsets, counts) + marginals.start
         result = np.zeros((int(lengths.sum()), n_labels(table)))
-        np.add.at(result, (items, found.label), found.probability)
+        np.add.at(result, (items, marginals.label), marginals.probability)
         return result
 
     def log_likelihood(self, dataset: Dataset, order: Array, table: WeightTable) -> Array:

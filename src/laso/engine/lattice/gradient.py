@@ -120,9 +120,9 @@ def sum_by_blocks(x, lat, run, gradient):
 
 def room_for_gradient(table, run, gradient, n_sets, n_new):
     """Return DONE if table and gradient have room, or the status that names what must grow."""
-    most = run.rows.shape[0] - SLACK
-    rows = table.ints[ROWS] + n_new * most
-    if gradient.ints[USED_SLOTS] + n_sets * most > gradient.rows.shape[0]:
+    max_features = run.rows.shape[0] - SLACK
+    rows = table.ints[ROWS] + n_new * max_features
+    if gradient.ints[USED_SLOTS] + n_sets * max_features > gradient.rows.shape[0]:
         return MORE_SLOTS
     if rows > table.v.shape[0] or 2 * rows > table.slots.shape[0]:
         return MORE_ROWS

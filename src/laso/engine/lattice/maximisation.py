@@ -101,12 +101,12 @@ class Climber:
         table = self.training.table = space.table
         rows = int(table.ints[at.ROWS])
         behind = np.flatnonzero(space.clocks[:rows] < space.clock[0])
-        for some in np.array_split(behind, 1 + len(behind) // ROWS_AT_A_TIME):
-            missed = (space.clock[0] - space.clocks[some]) * self.rule.prior(self.examples)
-            size = np.sqrt(self.first + space.squares[some]) if self.adaptive else 1.0
-            before = table.v[some]
-            table.v[some] = before / (1.0 + missed[:, None] / size)
-            table.u[some] += table.reals[at.SCALES] * (table.v[some] - before)
+        for batch in np.array_split(behind, 1 + len(behind) // ROWS_AT_A_TIME):
+            missed = (space.clock[0] - space.clocks[batch]) * self.rule.prior(self.examples)
+            size = np.sqrt(self.first + space.squares[batch]) if self.adaptive else 1.0
+            before = table.v[batch]
+            table.v[batch] = before / (1.0 + missed[:, None] / size)
+            table.u[batch] += table.reals[at.SCALES] * (table.v[batch] - before)
         space.clocks[:rows] = space.clock[0]
         self.training.clock = float(space.clock[0])
         self.training.squares = space.squares[:rows] if self.adaptive else None

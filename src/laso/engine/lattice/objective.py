@@ -188,18 +188,20 @@ class Objective:
                 slopes += part.values
             else:
                 slopes[part.where] += part.values
-        found = np.concatenate(logs)
+        log_likelihoods = np.concatenate(logs)
         self.evaluations += 1
-        self.wrong = float(np.mean(found < math.log(0.5))) if len(found) else 0.0
+        self.wrong = (
+            float(np.mean(log_likelihoods < math.log(0.5))) if len(log_likelihoods) else 0.0
+        )
         variance, n = self.rule.variance, self.examples
-        value = (dot(theta, theta) / (2.0 * variance) - found.sum()) / n
+        value = (dot(theta, theta) / (2.0 * variance) - log_likelihoods.sum()) / n
         return float(value), (theta / variance - slopes) / n
 
     def finished(self, theta: Array) -> WeightTable:
         """Return a table with these weights, to score or to continue training with."""
         self.weights.set(theta, -1)
         table = self.weights.table
-        made = table._replace(
+        finished = table._replace(
             slots=table.slots.copy(),
             v=table.v.astype(self.dtype),
             u=np.zeros(table.v.shape, self.dtype),
@@ -207,5 +209,5 @@ class Objective:
             ints=table.ints.copy(),
             reals=table.reals.copy(),
         )
-        measure(made)
-        return made
+        measure(finished)
+        return finished

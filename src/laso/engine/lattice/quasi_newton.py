@@ -56,16 +56,16 @@ def descend(
             direction[direction * point.slope >= 0.0] = 0.0
         promised = dot(direction, point.slope)
         length = 1.0 if past else 1.0 / max(math.sqrt(dot(point.slope, point.slope)), 1e-300)
-        found = None
+        better = None
         if promised < 0.0:
-            found = _search(function, point, direction, length=length, l1=l1)
-        if found is None:
+            better = _search(function, point, direction, length=length, l1=l1)
+        if better is None:
             return
-        step, change = found.x - point.x, found.gradient - point.gradient
+        step, change = better.x - point.x, better.gradient - point.gradient
         curvature = dot(step, change)
         if curvature > FLAT * dot(change, change):
             past.append((step, change, curvature))
-        point = found
+        point = better
         yield point
 
 
@@ -107,10 +107,10 @@ def _search(
         promised = dot(x - point.x, point.slope)
         if not promised < ROUNDING * SUFFICIENT * -abs(point.value):
             return None
-        found = _evaluate(function, x, l1)
-        change = found.value - point.value
-        if change <= SUFFICIENT * promised or _is_lower(point, found, change):
-            return found
+        tried = _evaluate(function, x, l1)
+        change = tried.value - point.value
+        if change <= SUFFICIENT * promised or _is_lower(point, tried, change):
+            return tried
         # The minimum of the parabola through both values with the slope at the start.
         excess = change - promised
         factor = -promised / (2.0 * excess) if math.isfinite(excess) and excess > 0.0 else 0.5

@@ -164,10 +164,10 @@ class Chunking(CompiledProblem):
         n, spec = x.items.shape[0], x.spec
         out[STATE_SIZE] = 2
         out[MAX_GROUPS] = spec[LIMIT]
-        most = spec[PROGRAMS + 2 * SEQUENCE + 1] + spec[PROGRAMS + 2 * WHOLE + 1]
+        max_features = spec[PROGRAMS + 2 * SEQUENCE + 1] + spec[PROGRAMS + 2 * WHOLE + 1]
         for kind in range(KINDS):
-            most = max(most, spec[PROGRAMS + 2 * kind + 1])
-        out[MAX_FEATURES] = most
+            max_features = max(max_features, spec[PROGRAMS + 2 * kind + 1])
+        out[MAX_FEATURES] = max_features
         out[BLOCKS] = CHUNKS * n + (n << spec[SHIFT])
         out[FEATURES_OF_STATE] = spec[BY_STATE]
         out[FORM] = SEGMENTS
@@ -345,7 +345,7 @@ def _append_choices(spec: list[int], limits: Sequence[int]) -> None:
     lists = len(spec) + limit + 1
     spec += [0] * (limit + 1)
     for first, end in zip([0, *ends[:-1]], ends, strict=True):
-        labels = [label for label, most in enumerate(limits) if most >= end]
+        labels = [label for label, longest in enumerate(limits) if longest >= end]
         spec[spec[CHOICES] + first + 1 : spec[CHOICES] + end + 1] = [lists] * (end - first)
         spec += [len(labels), *labels]
         lists = len(spec)

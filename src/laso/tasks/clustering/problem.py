@@ -115,18 +115,18 @@ class Clustering(CompiledProblem):
         """Features of the item with the whole cluster."""
         keys, values = out.keys, out.values
         item, new = state[PLACED], group == state[CLUSTERS]
-        first, size, total, most = -1, 0, 0.0, 0.0
+        first, size, total, highest = -1, 0, 0.0, 0.0
         for i in range(item):
             if new or state[MEMBER + i] == group:
                 like = similarity(x, item, i)
-                most = like if size == 0 else max(most, like)
+                highest = like if size == 0 else max(highest, like)
                 first = i if size == 0 else first
                 total += like
                 size += 1
         keys[0] = NEW if new else JOIN
         values[0] = 1.0
         keys[1] = LIKE_ANY if new else LIKE_ALL
-        values[1] = most if new else total / size
+        values[1] = highest if new else total / size
         if new:
             return 2
         keys[2] = LIKE_FIRST
