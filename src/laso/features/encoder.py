@@ -336,9 +336,9 @@ def label_numbers(column: Column, labels: Sequence[str], lengths: Array) -> Arra
         codes = np.fromiter(map(number.get, column, repeat(-2)), np.int32, len(column))
     if len(codes) and codes.min() < -1:
         i = int(np.argmin(codes))
-        unknown_label = column.values[column.codes[i]] if isinstance(column, Factor) else column[i]
+        unseen = column.values[column.codes[i]] if isinstance(column, Factor) else column[i]
         raise BadData(
-            f"found the label {quoted(unknown_label)}, which training has not seen; expected one of "
+            f"found the label {quoted(unseen)}, which training has not seen; expected one of "
             f"{listed(labels)}",
             **position(lengths, i),
         )
