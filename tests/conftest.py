@@ -49,6 +49,15 @@ SLOW = {
     "test_own_task_cli::test_settings_of_the_estimator": "a task of one's own with every option",
     "test_own_task_cli::test_warmup_takes_names_tasks_and_problems": "compilation ahead of time",
     "test_own_tasks::test_queues_updates_and_strategies": "own tasks, every queue and update",
+    "test_engine_machine::test_growing_arrays_change_nothing": "arrays that grow at every call",
+    "test_model_format::test_ten_thousand_damaged_files_are_answered_with_one_clear_error": (
+        "ten thousand damaged files"
+    ),
+    "test_parsing::test_lifting_takes_bounded_time": "growth of lifting",
+    "test_robustness::test_several_processes_read_one_model_while_it_is_saved_again": (
+        "several processes"
+    ),
+    "faults/test_forks": "forks while threads work",
 }
 
 os.environ.setdefault("LASO_CACHE", str(ROOT / ".pytest_cache" / "laso-kernels"))
