@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from laso import BadData, Tagger
+from laso import BadData, Parser, Tagger
 from laso.data import from_frame, read_columns, write_columns
 from laso.features.reading import read_table
 
@@ -32,7 +32,10 @@ def test_a_data_frame():
 
 def test_what_looks_like_a_data_frame_is_refused():
     class Frame:
-        columns = ("word",)
+        shape = (2, 1)
+
+        def __iter__(self):
+            return iter(("word",))
 
         def itertuples(self):
             return iter(())
@@ -80,6 +83,8 @@ def test_texts_numbers_and_names_get_messages():
     model = make(epochs=1).fit(X, Y)
     with pytest.raises(FileNotFoundError, match="to label a text, give a list of its sentences"):
         model.predict("the cat sleeps")
+    with pytest.raises(FileNotFoundError, match="to label a text, give a list of its sentences"):
+        Parser().fit("no such file.conllu")
     for n in (2.5, "2", True):
         with pytest.raises(ValueError, match="n must be a whole number, found"):
             model.predict_nbest(X, n)

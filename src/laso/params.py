@@ -41,8 +41,8 @@ class Estimator:
 
     def __new__(cls, *args: Any, **given: Any) -> Self:
         """Raise TypeError for a parameter that there is not, with the one that was meant."""
-        known = cls.parameter_names()
         for name in given:
+            known = cls.__signature__.parameters  # type: ignore[attr-defined]
             if name not in known:
                 from difflib import get_close_matches
 

@@ -347,9 +347,8 @@ def mean_step_length(problem: Problem, examples: Sequence[tuple[Any, Any]]) -> f
     >>> mean_step_length(Tagging("ab"), [("xy", ("a", "b"))])
     3.0
     """
-    squares: list[float] = []
-    left = OPERATORS
-    for i in random.Random(0).sample(range(len(examples)), min(len(examples), SAMPLE)):
+
+    def follow(i: int, squares: list[float], left: int) -> int:
         x, y = examples[i]
         node = make_node(problem, x, Linear(), y)
         while left > 0 and node.good and not node.is_goal:
@@ -358,7 +357,34 @@ def mean_step_length(problem: Problem, examples: Sequence[tuple[Any, Any]]) -> f
             node = next((each for each in following if each.good), Node(None))
             if node.good:
                 squares.append(sum(value * value for value in node.features.values()))
-    return round(sum(squares) / len(squares), 2) if any(squares) else 1.0
+        return left
+
+    return mean_of_sample(len(examples), follow)
+
+
+def mean_of_sample(n: int, follow: Callable[[int, list[float], int], int]) -> float:
+    """The mean of what ``follow`` measures in a sample of n examples; 1 if that is nothing.
+
+    Parameters
+    ----------
+    n : int
+        The number of examples.
+    follow : callable
+        A function of the number of an example, the list of measures to add to, and the number of
+        operators that may still be looked at; it returns how many of these are left.
+
+    Returns
+    -------
+    float
+        The mean. The sample is drawn at random but always the same.
+    """
+    measures: list[float] = []
+    left = OPERATORS
+    for i in random.Random(0).sample(range(n), min(n, SAMPLE)):
+        left = follow(i, measures, left)
+        if left <= 0:
+            break
+    return round(sum(measures) / len(measures), 2) if any(measures) else 1.0
 
 
 def _fit_compiled(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -49,6 +50,9 @@ def read(source: Source, *, format: Format | str = "columns") -> Iterator[Block]
 
 def contents(path: str | os.PathLike[str]) -> tuple[io.BytesIO, Format]:
     """Return a file as a whole, which may be a pipe, and its format by name and first lines."""
+    if not os.path.exists(path):
+        hint = "no such file; to label a text, give a list of its sentences, each a list of words"
+        raise FileNotFoundError(errno.ENOENT, hint, os.fspath(path))
     file = whole(path)
     head = file.getbuffer()[:HEAD].tobytes().decode("utf-8", "replace")
     return file, guessed(head[: head.rfind("\n") + 1] or head, file.name)

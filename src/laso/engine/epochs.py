@@ -63,27 +63,26 @@ class Training:
             self.best_score, self.best_epoch, self.best = score, self.epoch, kept
 
 
-def at_average(table: WeightTable) -> WeightTable:
-    """Return a table to learn from, whose present weights are the averaged ones."""
+def start_at_average(table: WeightTable) -> None:
+    """Make the averaged weights the present ones, to learn on from them."""
     ticks, scale = int(table.ints[at.TICKS]), table.reals[at.SCALE]
     if not ticks:
-        return table
-    v, ints, reals = table.v.copy(), table.ints.copy(), table.reals.copy()
+        return
     average = averaged(table).v
-    v[: len(average)] = average / scale
-    reals[at.SCALES] = ticks * scale
-    ints[at.GENERATION] += 1  # so that no sum of old weights is used again
-    table = table._replace(v=v, u=np.zeros_like(table.u), ints=ints, reals=reals)
+    table.v[: len(average)] = average / scale
+    table.u[:] = 0
+    table.reals[at.SCALES] = ticks * scale
+    table.ints[at.GENERATION] += 1  # so that no sum of old weights is used again
     measure(table)
-    return table
 
 
-def with_shorter_past(table: WeightTable, ticks: int) -> WeightTable:
-    """Return a table whose average so far counts as at most so many examples."""
-    share = ticks / max(ticks, int(table.ints[at.TICKS]))
-    ints, reals = table.ints.copy(), table.reals.copy()
-    ints[at.TICKS], reals[at.SCALES] = min(ticks, ints[at.TICKS]), share * reals[at.SCALES]
-    return table._replace(ints=ints, reals=reals, u=(share * table.u).astype(table.u.dtype))
+def shorten_past(table: WeightTable, ticks: int) -> None:
+    """Let the average so far count as at most so many examples."""
+    if table.ints[at.TICKS] > ticks:
+        share = ticks / int(table.ints[at.TICKS])
+        table.u[:] *= share
+        table.reals[at.SCALES] *= share
+        table.ints[at.TICKS] = ticks
 
 
 After = Callable[[Training, Callable[[], WeightTable]], None]

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import random
-
 import numpy as np
 
 from laso.engine.checking.own_problems import is_needed, tell
 from laso.engine.layout import Array, Dataset, Input
 from laso.engine.problem import CompiledProblem
 from laso.engine.reference import Reference, input_of, output_of
-
-SAMPLE = 100  # examples at most
-MOST = 20_000  # operators to look at
+from laso.training import mean_of_sample
 
 
 def mean_step_length(problem: type[CompiledProblem], dataset: Dataset, n_labels: int) -> float:
@@ -22,19 +18,16 @@ def mean_step_length(problem: type[CompiledProblem], dataset: Dataset, n_labels:
     some examples, drawn at random but always the same, along their first y-good paths.
     """
     reference = Reference(problem, n_labels)
-    n = len(dataset.starts) - 1
-    squares: list[float] = []
-    left = MOST
-    for i in random.Random(0).sample(range(n), min(n, SAMPLE)):
+
+    def follow(i: int, squares: list[float], left: int) -> int:
         try:
-            left = _follow(reference, input_of(dataset, i), output_of(dataset, i), squares, left)
+            return _follow(reference, input_of(dataset, i), output_of(dataset, i), squares, left)
         except Exception as error:
-            if not is_needed(problem):  # without checks, learning tells what is wrong
-                break
-            tell(problem, dataset, i, n_labels, error)
-        if left <= 0:
-            break
-    return round(sum(squares) / len(squares), 2) if any(squares) else 1.0
+            if is_needed(problem):
+                tell(problem, dataset, i, n_labels, error)
+            return 0  # without checks, learning tells what is wrong
+
+    return mean_of_sample(len(dataset.starts) - 1, follow)
 
 
 def _follow(reference: Reference, x: Input, y: Array, squares: list[float], left: int) -> int:

@@ -16,7 +16,6 @@ numbers, and for the others look-ups run in ``map``, everything else in NumPy.
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
@@ -47,13 +46,6 @@ DEEPEST = 50  # dicts and lists in dicts
 # --------------------------------------------------------------------------- what users pass
 
 
-def _check_path(path: str | os.PathLike[str]) -> None:
-    """Raise FileNotFoundError for a text that is no path, with what to do instead."""
-    if not os.path.exists(path):
-        hint = "no such file; to label a text, give a list of its sentences, each a list of words"
-        raise FileNotFoundError(errno.ENOENT, hint, os.fspath(path))
-
-
 def read_input(X: Any, *, named: bool = True) -> Data:
     """Convert what the user passed: the path of a column file, or sentences.
 
@@ -63,11 +55,7 @@ def read_input(X: Any, *, named: bool = True) -> Data:
         if isinstance(X, (Columns, Features)):
             return X
         if isinstance(X, (str, os.PathLike)):
-            _check_path(X)
             return read_column_file(*contents(X))
-    for each in (X, *X[:1]) if isinstance(X, list) else (X,):
-        if hasattr(each, "itertuples"):
-            raise BadData("found a DataFrame, expected sentences: see laso.data.from_frame")
     sentences = X if isinstance(X, list) else _listed(X)
     features = _read_usual(sentences, AS_DICT | AS_LIST, named=named)
     if features is not None:
@@ -250,11 +238,18 @@ def _tokens(sentences: list[Any]) -> tuple[list[Any], Array]:
 def _listed(X: Any) -> list[Any]:
     if X is None or isinstance(X, (bytes, Mapping)) or not isinstance(X, Iterable):
         raise BadData(f"found {quoted(X)} for X, expected a list of sentences or a file's path")
+    _refuse_frame(X)
     return list(X)
+
+
+def _refuse_frame(given: Any) -> None:
+    if hasattr(given, "itertuples"):
+        raise BadData("found a DataFrame, expected sentences: see laso.data.from_frame")
 
 
 def _length(sentence: Any, number: int) -> int:
     if hasattr(sentence, "shape") and sentence.shape:
+        _refuse_frame(sentence)
         return int(sentence.shape[0])
     try:
         return len(sentence)

@@ -26,8 +26,8 @@ from laso.engine.epochs import (
     InTurn,
     Plan,
     Training,
-    at_average,
-    with_shorter_past,
+    shorten_past,
+    start_at_average,
 )
 from laso.engine.epochs import train as train_passes
 from laso.engine.lattice.exact import ExactMachine
@@ -246,8 +246,8 @@ def make_corrections_count(model: SearchEstimator, examples: int) -> None:
     if training.stage == LEARNING or not model.averages():
         return
     if training.stage == ENDED:
-        training.table = at_average(training.table)
-    training.table = with_shorter_past(training.table, CORRECTIONS * examples)
+        start_at_average(training.table)
+    shorten_past(training.table, CORRECTIONS * examples)
     training.stage = CORRECTING
 
 
