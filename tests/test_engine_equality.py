@@ -21,7 +21,9 @@ from laso import (
     restart,
     search,
     standard,
+    training,
 )
+from laso.engine import step_length
 from laso.engine.costs import with_costs
 from laso.engine.layout import TICKS
 from laso.engine.machine import averaged
@@ -72,6 +74,19 @@ def test_every_queue_and_strategy(task: Task, queue: str, strategy):
                     twins.compare()
 
     same()
+
+
+@pytest.mark.parametrize("task", TASKS, ids=repr)
+def test_the_default_margin_is_the_same(task: Task):
+    @given(task.corpora)
+    @few(10)
+    def check(corpus):
+        reference = Reference(task.problem, task.n_labels)
+        pairs = [(input_of(corpus, i), output_of(corpus, i)) for i in range(len(corpus.starts) - 1)]
+        plain = training.mean_step_length(reference, pairs)
+        assert plain == step_length.mean_step_length(task.problem, corpus, task.n_labels)
+
+    check()
 
 
 @pytest.mark.parametrize("task", [TAGGING, SEGMENTING, JOINT], ids=str)
