@@ -16,10 +16,11 @@ from laso import (
     SearchEstimator,
     Tagger,
     perceptron,
+    training,
     worst,
 )
 from laso.data import load_bundled
-from laso.engine import layout, step_length
+from laso.engine import layout
 from laso.engine.machine import averaged
 from laso.examples.segmentation import LINES, LONGEST, Segmentation, Words
 from studies.defaults import columns
@@ -252,7 +253,7 @@ def test_later_data_keep_the_margin(tmp_path):
 
 def test_a_sample_is_enough(monkeypatch):
     X, y = [["a", "b", "a"]] * 30, [["A", "B", "A"]] * 30
-    monkeypatch.setattr(step_length, "MOST", 5)
+    monkeypatch.setattr(training, "OPERATORS", 5)
     assert margin(Tagger(features=["w[-1..1]"], epochs=1).fit(X, y)) == 3.0
 
 
