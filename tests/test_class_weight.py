@@ -23,6 +23,7 @@ from laso.engine.costs import with_costs
 from laso.engine.machine import all_of, as_names
 from laso.engine.reference import Reference, input_of, output_of
 from laso.estimators.learning import streaming
+from laso.estimators.learning.class_weights import for_rare_chunks
 
 TRAIN, TEST = load_bundled()
 SMALL = TRAIN[:60]
@@ -177,12 +178,24 @@ RARE = [*[[("Rome", "B-LOC"), *[("sleeps", "O")] * 12]] * 3, [("Rome", "B-LOC"),
 def test_outside_costs_less_where_chunks_are_rare(tmp_path):
     """By default, in ``Tagger``; then the model is the one of the weights that are given."""
     found = Tagger(epochs=2).fit(RARE)
-    assert found.class_weight_ == {"O": 0.3}
-    assert weights(found) == weights(Tagger(epochs=2, class_weight={"O": 0.3}).fit(RARE))
+    assert found.class_weight_ == {"O": 0.49}
+    assert weights(found) == weights(Tagger(epochs=2, class_weight={"O": 0.49}).fit(RARE))
     found.save(tmp_path / "model", training=True)
-    assert load_model(tmp_path / "model").resume(RARE, epochs=3).class_weight_ == {"O": 0.3}
+    assert load_model(tmp_path / "model").resume(RARE, epochs=3).class_weight_ == {"O": 0.49}
     streamed = Tagger(epochs=2).fit_stream(lambda: RARE, store=tmp_path)
     assert weights(streamed) == weights(found)
+
+
+def test_the_weight_of_outside_falls_smoothly_with_the_share_in_chunks():
+    def weight(inside):
+        found = for_rare_chunks([{"O": 1000 - inside, "B-x": inside}])
+        return 1.0 if found is None else found["O"]
+
+    found = [weight(inside) for inside in range(1000)]
+    assert found[1] == found[50] == 0.3
+    assert found[100] == 0.5
+    assert found[200] == found[999] == 1.0
+    assert all(0 <= b - a <= 0.011 for a, b in zip(found[1:], found[2:], strict=False))
 
 
 @pytest.mark.parametrize(
@@ -191,7 +204,7 @@ def test_outside_costs_less_where_chunks_are_rare(tmp_path):
         ({"class_weight": {}}, RARE),
         ({"update": perceptron(weighting=worst, margin=5.0)}, RARE),
         ({"queue": exact()}, RARE),
-        ({}, [s[:6] for s in RARE]),  # chunks are less rare
+        ({}, [s[:3] for s in RARE]),  # chunks are not rare
         ({}, [[(w, tag.replace("B-", "")) for w, tag in s] for s in RARE]),  # no chunks
         ({}, [[(w, "O") for w, _ in s] for s in RARE]),
     ],

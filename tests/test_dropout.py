@@ -11,15 +11,20 @@ from laso.engine.kernels.weight_table import drop_features
 from laso.engine.layout import DROPOUT_SCALE, Out
 from laso.engine.machine import Machine
 from laso.engine.options import options_for
+from laso.estimators.learning.dropout_rates import FEW, MANY, RATE, default_rate
 from laso.tasks.tagging.problem import Tagging
 
 TRAIN, TEST = load_bundled()
 Y = [[token[2] for token in sentence] for sentence in TRAIN[:40]]
-DROPOUT = Tagger.default_dropout
+DROPOUT = RATE
 
 
-def lists(sentences):
-    return [[[f"w={word}", f"pos={pos}"] for word, pos, *_ in sentence] for sentence in sentences]
+def lists(sentences, more=MANY):
+    """Return feature lists of tokens, with some more features that say nothing."""
+    same = [f"same={i}" for i in range(int(more))]
+    return [
+        [[f"w={word}", f"pos={pos}", *same] for word, pos, *_ in sentence] for sentence in sentences
+    ]
 
 
 def columns(sentences):
@@ -74,8 +79,18 @@ def test_the_default_applies_to_every_queue_but_exact_search():
     assert CRF("ap", max_iterations=1).fit(X, Y).dropout_rate() == 0
 
 
+def test_the_default_falls_with_the_number_of_features():
+    assert default_rate(1.0) == default_rate(FEW) == 0.0
+    assert default_rate(MANY) == default_rate(1e9) == RATE
+    assert default_rate((FEW + MANY) / 2) == pytest.approx(RATE / 2)
+    few = Tagger(epochs=2).fit(lists(TRAIN[:40], more=0), Y)
+    assert few.dropout_rate() == 0.0
+    # Also where the update has a margin of its own.
+    assert Tagger(epochs=1, update=perceptron(margin=1.0)).fit(X, Y).dropout_rate() == RATE
+
+
 def test_it_changes_the_weights_and_hides_no_feature_from_the_model():
-    models = [Tagger(epochs=3, dropout=rate).fit(X, Y) for rate in (0.0, None, DROPOUT)]
+    models = [Tagger(epochs=6, dropout=rate).fit(X, Y) for rate in (0.0, None, DROPOUT)]
     weights = [model.weights_.v for model in models]
     assert not np.array_equal(weights[0], weights[1])
     assert np.array_equal(weights[1], weights[2])

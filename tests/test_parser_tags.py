@@ -13,7 +13,12 @@ from laso.data.table import value_list
 from laso.estimators.learning.jackknife import Jackknife
 from laso.features.inputs import read_input
 from laso.files.estimator import packed_model
-from laso.tasks.parsing.templates import parse_templates, suffix_templates
+from laso.tasks.parsing.templates import (
+    MOST_FEATURES,
+    feature_templates,
+    parse_templates,
+    suffix_templates,
+)
 from tests.commands import Laso
 from tests.test_parser import TEXT, X, Y
 
@@ -44,14 +49,76 @@ def test_words_are_enough():
         Parser(epochs=1).fit(X, Y).predict_tags(X)
 
 
-def test_suffixes_are_templates_where_tags_are_predicted():
-    def templates(model):
-        return {*map(str, model.task_.encoder_.templates)}
+def templates_of(model):
+    return {*map(str, model.task_.encoder_.templates)}
 
-    usual = templates(Parser(epochs=1).fit(X, Y))
-    assert templates(fitted()) == usual | {*map(str, parse_templates(suffix_templates()))}
+
+def test_suffixes_are_among_the_default_templates():
+    usual = templates_of(Parser(epochs=1).fit(X, Y))
+    assert templates_of(fitted()) == usual
+    assert usual > {*map(str, parse_templates(suffix_templates()))}
     own = Parser(tagger=tagger(), features=["w[s0]"], **SETTINGS).fit(X * 3, Y * 3)
-    assert len(templates(own)) == 1
+    assert len(templates_of(own)) == 1
+
+
+FEATURED = (
+    TEXT.replace("NNS\t_", "NNS\tCase=Nom|Number=Plur")
+    .replace("NN\t_", "NN\tCase=Nom|Number=Sing")
+    .replace("RB\t_", "RB\tNumber[psor]=Sing")
+)
+
+
+def test_morphological_features_are_read_where_a_treebank_has_them(tmp_path):
+    path = tmp_path / "with.conllu"
+    path.write_text(FEATURED, encoding="utf-8")
+    model = Parser(epochs=3).fit(path)
+    assert model.task_.encoder_.names == ("w", "pos", "xpos", "feats")
+    assert model.task_.main_ == 2  # tags, not features
+    templates = templates_of(model)
+    (possessor,) = feature_templates(["Number[psor]=Sing"])[:1]
+    assert possessor in templates
+    assert r"Number\[psor\]=" in possessor
+    assert model.predict(path) == Parser(epochs=3).fit(*pairs_of(FEATURED)).predict(path)
+    plain = tmp_path / "without.conllu"
+    plain.write_text(TEXT, encoding="utf-8")
+    assert Parser(epochs=1).fit(plain).task_.encoder_.names == ("w", "pos", "xpos")
+    assert model.predict(plain)  # which has none
+
+
+def test_single_features_are_told_apart():
+    texts = feature_templates(["_", "A=1|B=2", "B=3"])
+    assert texts[0] == 'feats.match("(^|[|])B=[^|]*")[s0]|feats.match("(^|[|])B=[^|]*")[b0]'
+    assert len(texts) == 4
+    assert feature_templates(["_", "odd", "=x", 'a"b=1']) == []
+    many = feature_templates(["|".join(f"F{i}=x" for i in range(99))])
+    assert len(parse_templates(many)) == len(many) == 2 * MOST_FEATURES
+
+
+def pairs_of(text):
+    """The columns of CoNLL-U that a parser reads, and trees."""
+    inputs: list[Any] = []
+    trees: list[Any] = []
+    for row in (line.split("\t") for line in text.splitlines() if "\t" in line):
+        if row[0].isdigit():
+            if row[0] == "1":
+                inputs.append([])
+                trees.append([])
+            inputs[-1].append((row[1], row[3], row[4], row[5]))
+            trees[-1].append((int(row[6]), row[7]))
+    return inputs, trees
+
+
+def test_a_pipeline_predicts_features_too(tmp_path, monkeypatch, capsysbinary):
+    file = tmp_path / "a.conllu"
+    file.write_text(FEATURED * 4, encoding="utf-8")
+    laso = Laso(monkeypatch, capsysbinary)
+    laso("train", file, "--task", "parse", "--pipeline", "--epochs", "3")
+    model = load_model(tmp_path / "a.laso")
+    assert isinstance(model, Parser)
+    assert isinstance(model.tagger, dict)
+    assert list(model.tagger) == ["pos", "xpos", "feats"]
+    tags = model.predict_tags([["The", "cat", "sleeps"]])
+    assert tags[0][1] == ("NOUN", "NN", "Case=Nom|Number=Sing")
 
 
 def test_tags_of_the_training_data_are_jackknifed():

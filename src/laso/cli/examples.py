@@ -18,7 +18,17 @@ import typer
 
 from laso.cli.settings import Settings
 from laso.data.columns import Block
-from laso.data.formats import CONLLU, TREE, ColumnRoles, Format, default_roles, guessed
+from laso.data.formats import (
+    CONLLU,
+    EMPTY,
+    FEATS,
+    OF_TREES,
+    TREE,
+    ColumnRoles,
+    Format,
+    default_roles,
+    guessed,
+)
 from laso.data.reading import read as read_sentences
 from laso.data.reading import whole
 from laso.data.table import Columns, concatenated, locating, split_sentences, value_list
@@ -245,6 +255,7 @@ def read(
     tables: list[Columns] = []
     seen: list[tuple[str, Format, int]] = []
     crc = 0
+    has_features = False
     for name in files:
         with opened(name) as source:
             form = settings.form(guessed(head_of(source), name))
@@ -270,15 +281,26 @@ def read(
                 n = 0
                 for block in labelled(form, file):
                     check_columns(block, roles)
+                    has_features = has_features or _has_features(block)
                     kept += [] if on_disk else [block]
                     n += 1
         seen.append((name, form, n))
     assert first is not None
     assert roles is not None
+    if settings.inputs is None and roles.inputs == OF_TREES and not has_features:
+        roles = replace(roles, inputs=OF_TREES[:-1])
     blocks = OnDisk(tuple(seen)) if on_disk else kept
     numbers = [(shown(name), n) for name, _, n in seen]
     items = concatenated(tables) if tables else blocks
     return Examples(items, numbers, seen[0][1], roles, first, crc=crc)
+
+
+def _has_features(block: Block) -> bool:
+    """Tell whether a sentence has a column of morphological features with values."""
+    if FEATS not in block.names:
+        return False
+    place = block.names.index(FEATS)
+    return any(token[place] != EMPTY for token in block.tokens)
 
 
 def crc_of(file: IO[bytes], crc: int) -> int:
@@ -416,7 +438,7 @@ def remembered(model: SearchEstimator) -> ColumnRoles:
 def tag_columns(model: SearchEstimator) -> tuple[str, ...]:
     """Return the columns of the tags that a model predicts beside its labels; mostly none."""
     roles, n = model.metadata_.get("column_roles"), getattr(model.task_, "n_tags", 0)
-    return tuple(roles["inputs"][1 : n + 1]) if isinstance(roles, dict) else ("upos", "xpos")[:n]
+    return tuple(roles["inputs"][1 : n + 1]) if isinstance(roles, dict) else OF_TREES[1 : n + 1]
 
 
 def is_column_file(head: str, roles: ColumnRoles, labels: Sequence[str]) -> bool:
@@ -444,7 +466,7 @@ def roles_for(block: Block, trained: ColumnRoles, form: Format) -> ColumnRoles:
     names = block.names
     roles = trained.for_names(names)
     if form.kind == "conllu" and roles is None and trained.labels[1:]:
-        roles = ColumnRoles(("form", "upos", "xpos")[: len(trained.inputs)], TREE, len(CONLLU))
+        roles = ColumnRoles(OF_TREES[: len(trained.inputs)], TREE, len(CONLLU))
     if form.kind == "conllu" and roles is None and len(trained.inputs) == 1:
         roles = ColumnRoles(("form",), ("upos",), len(CONLLU))
     if form.kind == "jsonl" and roles is None and len(trained.inputs) == 1:

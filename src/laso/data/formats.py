@@ -24,6 +24,7 @@ from laso.data.lines import BOM, LINE_END
 KINDS = ("columns", "conllu", "jsonl", "text")
 CONLLU = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 SEPARATORS = {"tab": "\t", "space": " ", "comma": ",", "semicolon": ";", "bar": "|"}
+FEATS, EMPTY = "feats", "_"  # the column of morphological features; a cell without a value
 WORDS = ("tokens", "words")
 LABELS = ("labels", "tags", "ner_tags")
 _NODE = re.compile(r"\d+(?:[-.]\d+)?")
@@ -152,16 +153,19 @@ def _chosen(block: Block, names: tuple[str, ...]) -> list[Any]:
 
 TREE = ("head", "deprel")
 """The columns of CoNLL-U that hold a dependency tree."""
+OF_TREES = ("form", "upos", "xpos", FEATS)
+"""The columns of CoNLL-U that a parser looks at."""
 
 
 def default_roles(form: Format, names: tuple[str, ...], *, trees: bool = False) -> ColumnRoles:
     """Return the default roles: the last column is the label; in CoNLL-U, upos is that of form.
 
-    Where ``trees`` are wanted, heads and labels of arcs are the last two columns.
+    Where ``trees`` are wanted, heads and labels of arcs are the last two columns, and words, tags
+    and morphological features are the inputs.
     """
     if trees:
         if form.kind == "conllu":
-            return ColumnRoles(("form", "upos", "xpos"), TREE, len(names))
+            return ColumnRoles(OF_TREES, TREE, len(names))
         return ColumnRoles(names[:-2], names[-2:], len(names))
     if form.kind == "conllu":
         return ColumnRoles(("form",), ("upos",), len(names))

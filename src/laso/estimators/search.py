@@ -22,7 +22,7 @@ from laso.estimators.learning.class_weights import (
     is_class_weight,
     reads_costs,
 )
-from laso.estimators.learning.dropout_rates import is_rate, why_no_dropout
+from laso.estimators.learning.dropout_rates import default_rate, is_rate, why_no_dropout
 from laso.estimators.learning.fitting import Checkpoint, Examples
 from laso.estimators.learning.streaming import Source, stored
 from laso.estimators.prediction import Predictor
@@ -147,7 +147,7 @@ class SearchEstimator(Predictor):
     [['cat', 'the']]
     """
 
-    default_dropout: ClassVar[float] = 0.0
+    drops_features: ClassVar[bool] = False  # unless told otherwise
     # A file never names code to import, and says nothing of the machine.
     unsaved: ClassVar[dict[str, Any]] = {"task": None, "n_jobs": None}
 
@@ -255,11 +255,19 @@ class SearchEstimator(Predictor):
         task = self.make_task()
         return why_no_dropout(task.problem, self.search_queue(task))
 
+    def measures_steps(self) -> bool:
+        """Return whether a default depends on the length of steps."""
+        return self.has_default_update() or self._has_default_dropout()
+
+    def _has_default_dropout(self) -> bool:
+        unsaid = self.drops_features and self.dropout is None
+        return unsaid and self._why_no_dropout() is None
+
     def dropout_rate(self) -> float:
         """Return the share of the features that learning leaves out."""
-        if self.dropout is None:
-            return self.default_dropout if self._why_no_dropout() is None else 0.0
-        return float(self.dropout)
+        if self._has_default_dropout():
+            return default_rate(getattr(self.task_, "step_length_", 1.0))
+        return float(self.dropout or 0.0)
 
     def default_class_weight(
         self, task: Task, counts: Sequence[Mapping[str, int]]

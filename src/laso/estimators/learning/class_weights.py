@@ -18,8 +18,8 @@ from laso.tasks.batches import Ambiguity
 
 BALANCED = "balanced"
 LEAST, MOST = 1e-6, 1e6  # weights
-RARE = 0.1  # the share of tokens in chunks below which these are rare
-OF_OUTSIDE = 0.3  # the weight of O where chunks are rare
+RARE = 0.2  # the share of tokens in chunks below which O weighs less
+LIGHTEST = 0.3  # the default weight of O where hardly any token is in a chunk
 MOST_PATHS = 10_000  # siblings that a sentence with unknown labels may have
 
 ClassWeight: TypeAlias = Mapping[str, float] | str | None
@@ -58,7 +58,7 @@ def balanced(counts: Iterable[Mapping[str, int]]) -> dict[str, float]:
 
 
 def for_rare_chunks(counts: Sequence[Mapping[str, int]]) -> dict[str, float] | None:
-    """Return a lower weight of O if the labels mark chunks, and few tokens are in one.
+    """Return a weight of O that falls with the share of tokens in chunks; None: it is 1.
 
     Otherwise a model would find few chunks that it has not seen before.
     """
@@ -68,7 +68,8 @@ def for_rare_chunks(counts: Sequence[Mapping[str, int]]) -> dict[str, float] | N
     if not inside or not all(split_tag(label)[0] for label in inside):
         return None
     n = sum(inside.values())
-    return {OUTSIDE: OF_OUTSIDE} if n < RARE * (n + counts[0][OUTSIDE]) else None
+    weight = round(max(LIGHTEST, n / (n + counts[0][OUTSIDE]) / RARE), 2)
+    return {OUTSIDE: weight} if weight < 1 else None
 
 
 def class_weights(

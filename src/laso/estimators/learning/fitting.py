@@ -304,8 +304,8 @@ def train(
     training = resumable(model)
     training.interrupted = False
     dataset = examples.train
-    if model.has_default_update() and training.table.ints[at.GENERATION] == 1:
-        training.table.reals[at.MARGIN] = _measured_margin(model, dataset)
+    if model.measures_steps() and training.table.ints[at.GENERATION] == 1:
+        _measure_steps(model, dataset)
     engine = model.engine(dataset)
 
     def score(table: WeightTable) -> float:
@@ -414,14 +414,14 @@ def _finite(training: Training, dataset: Dataset) -> Iterator[None]:
         raise BadFeature(message)
 
 
-def _measured_margin(model: SearchEstimator, dataset: Dataset) -> float:
-    """Tell the task how long its steps are; return the margin of its default update."""
+def _measure_steps(model: SearchEstimator, dataset: Dataset) -> None:
+    """Tell the task how long its steps are, which its default update has as a margin."""
     task, table = model.task_, resumable(model).table
     engine = model.engine(dataset)
     # First what checks a user's own problem, whose errors are more helpful.
     Machine(engine.problem, engine.options).check(dataset, all_of(dataset), table, learning=True)
     task.step_length_ = mean_step_length(engine.problem, dataset, len(task.classes))
-    return float(model.engine(dataset).options.margin)
+    table.reals[at.MARGIN] = model.engine(dataset).options.margin
 
 
 def report(model: Predictor, training: Training) -> None:

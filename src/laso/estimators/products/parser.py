@@ -29,10 +29,10 @@ class Parser(SearchEstimator):
         that lead to it; arc-standard has the static oracle only.
     features : str, sequence of str or Template, default=None
         Feature templates (see laso.tasks.parsing.templates); None: most of Zhang & Nivre (2011),
-        and suffixes of words if a ``tagger`` predicts the tags.
+        and suffixes of words.
     columns : sequence of str, default=None
-        Names of the input columns; None: w, pos, xpos, then numbers. The columns of a CoNLL-U file
-        are w, pos and the others under their own names.
+        Names of the input columns; None: w, pos, xpos, feats, then numbers. The columns of a
+        CoNLL-U file are w, pos and the others under their own names; feats is read if it has values.
     pseudo_projective : bool, default=True
         Arcs that cross others are lifted to learn from them. True: labels tell of it, and the arcs
         are put back into predicted trees (Nivre & Nilsson 2005).

@@ -53,7 +53,7 @@ class Tagger(SearchEstimator):
     """
 
     task_: TaggingTask
-    default_dropout = 0.2
+    drops_features = True
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from laso.data.formats import CONLLU
+from laso.data.formats import CONLLU, EMPTY, FEATS
 from laso.data.reading import contents
 from laso.data.table import Columns, Data, Factor, Features, value_list
 from laso.engine.layout import Array, Dataset
@@ -34,6 +34,7 @@ from laso.tasks.parsing.systems import SYSTEMS, System
 from laso.tasks.parsing.templates import (
     RESERVED,
     default_templates,
+    feature_templates,
     parse_templates,
     suffix_templates,
 )
@@ -49,7 +50,7 @@ from laso.tasks.parsing.trees import (
 from laso.tasks.sequences import SequenceTask
 
 ORACLES = ("dynamic", "static")
-NAMES = ("w", "pos", "xpos")
+NAMES = ("w", "pos", "xpos", "feats")
 STEPS = 2  # of a path, for each word
 MOST_ARCS = 1 << 62
 MOST_TAGS = 150  # values of a column of tags; those of others may be any number
@@ -166,7 +167,7 @@ class ParsingTask(SequenceTask):
             return read_column_file(file, form)
         table = read_table(file, format="conllu")
         encoder: ParsingEncoder | None = getattr(self, "encoder_", None)
-        names = self.columns or (NAMES if encoder is None else encoder.names)
+        names = self.columns or (_names_of(table) if encoder is None else encoder.names)
         names = [FILE_NAMES.get(name, name) for name in names]
         for name in names:
             if name not in CONLLU:
@@ -283,12 +284,23 @@ class ParsingTask(SequenceTask):
         if self.features is not None:
             return self.features
         usual = default_templates(names, getattr(self, "main_", 1))
-        return usual if self.tags is None else [*usual, *suffix_templates(names[0])]
+        more = [*suffix_templates(names[0]), *getattr(self, "of_features_", ())]
+        return list(dict.fromkeys([*usual, *more]))
 
     def _begin(self, data: Data, labels: tuple[str, ...], state: dict[str, Any]) -> None:
-        """Choose the column of tags that most templates look at: the one of most values."""
-        columns = require_columns(data).columns[1:]
-        counts = [len(set(value_list(column))) for column in columns]
+        """Choose the templates that depend on the data.
+
+        Most templates look at the column of tags with most values. Morphological features are no
+        tags; the most frequent ones have templates of their own.
+        """
+        columns = [value_list(column) for column in require_columns(data).columns]
+        names = self.column_names(len(columns))
+        counts = [
+            0 if name == FEATS else len(set(column))
+            for name, column in zip(names[1:], columns[1:], strict=True)
+        ]
+        if FEATS in names:
+            self.of_features_ = feature_templates(columns[names.index(FEATS)])
         tags = [n if n <= MOST_TAGS else 0 for n in counts]
         self.main_ = 1 + tags.index(max(tags)) if tags else 1
         super()._begin(data, labels, state)
@@ -473,6 +485,12 @@ def _is_head(value: Any) -> bool:
     if isinstance(value, str):
         return value.isdecimal() or value == "_"
     return value is None or is_whole(value, 0)
+
+
+def _names_of(table: Columns) -> tuple[str, ...]:
+    """Return the columns of a treebank to learn from: with its features, if it has any."""
+    feats = value_list(table.columns[CONLLU.index(FEATS)])
+    return NAMES if set(feats) - {EMPTY} else NAMES[:-1]
 
 
 def _arc_name(arc: tuple[Any, Any]) -> str:

@@ -20,8 +20,10 @@ and these columns are those of a configuration:
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from laso.data.formats import FEATS
 from laso.errors import BadTemplate, quoted
 from laso.features.templates import (
     BIAS,
@@ -126,6 +128,8 @@ def _element(place: str) -> tuple[int, int]:
 
 # --------------------------------------------------------------------------- parts
 
+MOST_FEATURES = 12  # morphological features with templates of their own
+_FEATURE = re.compile(r"(?:^|\|)([A-Za-z][\w\[\]]*)=", re.ASCII)
 FEWEST = 8  # templates that make up a part of their own
 
 
@@ -184,14 +188,28 @@ def cluster_templates(words: str = "w") -> list[str]:
 
 
 def suffix_templates(words: str = "w") -> list[str]:
-    """Return templates of suffixes, to add to the default ones where tags are predicted.
+    """Return templates of words in lower case and their suffixes, which ``Parser`` has by default.
 
-    Words in lower case and their suffixes tell what a wrong tag does not.
+    They tell what tags do not: inflection, and what is wrong about a predicted tag.
     """
     w, last = f"{words}.lower", f"{words}.lower.suffix3"
     templates = [f"{w}.suffix{n}[{e}]" for n in (2, 3) for e in ("s0", "b0", "s1", "b1")]
     templates += [f"{w}[{e}]" for e in ("s0", "b0")]
     return [*templates, f"{last}[s0]|{last}[b0]"]
+
+
+def feature_templates(cells: Sequence[str], column: str = FEATS) -> list[str]:
+    """Return templates that compare single morphological features, such as Case, of two words.
+
+    They are for the most frequent features of the given cells of CoNLL-U.
+    """
+    counts = Counter(match[1] for cell in cells for match in _FEATURE.finditer(cell))
+    templates = []
+    for name, _ in counts.most_common(MOST_FEATURES):
+        pattern = re.escape(f"{name}=")
+        value = f'{column}.match("(^|[|]){pattern}[^|]*")'
+        templates += [f"{value}[s0]|{value}[b0]", f"{value}[s1]|{value}[s0]"]
+    return templates
 
 
 def _further(w: str, p: str) -> list[str]:
