@@ -18,7 +18,7 @@ from pathlib import Path
 from laso.errors import LasoError, MissingData
 from laso.features.lists import RESOURCES
 from studies import EXPERIMENTS, corpus
-from studies.defaults import columns, learners, rare_chunks
+from studies.defaults import choices, columns, learners
 from studies.defaults import report as defaults_report
 from studies.measure import ROOT, Row
 from studies.peers import growth, joint, likelihood, parsing, report, single, tagging
@@ -216,7 +216,7 @@ def run_defaults(options: Options) -> None:
     """Run the three parts of the study of defaults."""
     learners.run(say)
     columns.run(say, learners.RESULTS)
-    rare_chunks.run(say, learners.RESULTS)
+    choices.run(say, learners.RESULTS)
     say(f"wrote {defaults_report.report()}")
 
 

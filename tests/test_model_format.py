@@ -116,6 +116,10 @@ def test_files_of_older_and_newer_versions(tmp_path):
         return load_model(path)
 
     assert loaded(lambda header: header.update(colour="red")).predict(X) == Y
+    earlier = loaded(lambda header: header["parameters"].pop("resources"))
+    assert (earlier.predict(X), earlier.resources) == (Y, ())
+    with pytest.raises(BadModel, match="its parameters are not those of a Tagger"):
+        loaded(lambda header: header["parameters"].update(colour="red"))
     with pytest.raises(BadModel, match=r"format 6, expected 5 \(a later version"):
         loaded(lambda header: header.update(format=6))
     with pytest.raises(BadModel, match="found 224 bytes for an array of 136"):

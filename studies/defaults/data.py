@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from laso.data import find_corpus, read, read_columns
+from laso.data import Format, find_corpus, load_bundled, read, read_columns
 
 Tokens = list[tuple[str, ...]]
 Example = tuple[Tokens, list[str]]
@@ -55,11 +55,11 @@ def emerging(part: str) -> Iterator[Example]:
     return columns(find_corpus("wnut17") / f"{part}.conll", 1)
 
 
-def treebank(column: int) -> Callable[[str], Iterator[Example]]:
-    """Return a reader of UD English EWT with one of its columns as labels."""
+def treebank(corpus: str, stem: str, column: int) -> Callable[[str], Iterator[Example]]:
+    """Return a reader of a treebank in CoNLL-U with one of its columns as labels."""
 
     def tagged(part: str) -> Iterator[Example]:
-        path = find_corpus("ud_ewt") / f"en_ewt-ud-{part}.conllu"
+        path = find_corpus(corpus) / f"{stem}-ud-{part}.conllu"
         for block in read(path, format="conllu"):
             if block.tokens:
                 words: Tokens = [(row[1],) for row in block.tokens]
@@ -104,12 +104,44 @@ def _outermost(n: int, mentions: list[tuple[int, int, str]]) -> list[str]:
     return labels
 
 
+def universal(stem: str) -> Callable[[str], Iterator[Example]]:
+    """Return a reader of entities in a corpus of Universal NER."""
+
+    def read_part(part: str) -> Iterator[Example]:
+        path = find_corpus("uner") / f"{stem}-ud-{part}.iob2"
+        for block in read(path, format=Format(separator="\t", comment="#")):
+            if block.tokens:
+                yield [(row[1],) for row in block.tokens], [row[2] for row in block.tokens]
+
+    return read_part
+
+
+def names(part: str) -> Iterator[Example]:
+    """Yield UD English EWT with runs of proper nouns as chunks."""
+    for tokens, tags in CORPORA["ewt upos"](part):
+        pairs = zip(tags, ["", *tags], strict=False)
+        marks = {True: "I-NAME", False: "B-NAME"}
+        yield tokens, [marks[before == "PROPN"] if t == "PROPN" else "O" for t, before in pairs]
+
+
+def bundled(part: str) -> Iterator[Example]:
+    """Yield the bundled corpus: words and tags, with chunks as labels."""
+    for tokens in load_bundled()[part == "test"]:
+        yield [token[:2] for token in tokens], [token[2] for token in tokens]
+
+
 CORPORA: dict[str, Callable[[str], Iterator[Example]]] = {
     "conll2000 chunks": chunks,
     "wnut17 entities": emerging,
     "litbank entities": fiction,
-    "ewt upos": treebank(3),
-    "ewt xpos": treebank(4),
+    "ewt upos": treebank("ud_ewt", "en_ewt", 3),
+    "ewt xpos": treebank("ud_ewt", "en_ewt", 4),
+    "ewt names": names,
+    "turkish upos": treebank("ud_tr_imst", "tr_imst", 3),
+    "danish entities": universal("da_ddt"),
+    "croatian entities": universal("hr_set"),
+    "portuguese entities": universal("pt_bosque"),
+    "bundled chunks": bundled,
 }
 
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 CONLL2000 = "https://www.clips.uantwerpen.be/conll2000/chunking/"
 CONLL2002 = "https://www.clips.uantwerpen.be/conll2002/ner/"
 EWT = "https://github.com/UniversalDependencies/UD_English-EWT"
+IMST = "https://github.com/UniversalDependencies/UD_Turkish-IMST"
 LITBANK = "https://github.com/dbamman/litbank"
+UNER = "https://github.com/UniversalNER"
 WNUT17 = "https://github.com/leondz/emerging_entities_17"
 # A maintained copy; sizes and checksums are those of the library "datasets".
 _CONLL2002 = "https://raw.githubusercontent.com/teropa/nlp/master/resources/corpora/conll2002/"
@@ -165,6 +167,8 @@ CORPORA = {
                 ),
             ),
         ),
+        Corpus("ud_tr_imst", "Turkish trees of Universal Dependencies", IMST, "CC BY-NC-SA 3.0"),
+        Corpus("uner", "entities in many languages: words, IOB2 tags", UNER, "CC BY-SA 4.0"),
         Corpus("litbank_coref", "English coreference in novels: CoNLL files", LITBANK, "CC BY 4.0"),
     )
 }

@@ -37,6 +37,7 @@ from typing import NoReturn
 
 from laso.errors import BadTemplate, quoted
 from laso.features.base import EXPECTED, WITH_ARGUMENT, WITH_PATTERN, is_base
+from laso.features.lists import base_features
 from laso.features.patterns import compiled_search
 from laso.files.opening import open_input
 
@@ -229,13 +230,15 @@ def read_templates(path: str | os.PathLike[str]) -> tuple[Template, ...]:
     return checked_number(unique)
 
 
-def default_templates(columns: Sequence[str]) -> tuple[str, ...]:
+def default_templates(columns: Sequence[str], resources: Sequence[str] = ()) -> tuple[str, ...]:
     """Return general templates for columns of unknown meaning.
 
     Parameters
     ----------
     columns : sequence of str
         The names of the columns, of which the first holds the words.
+    resources : sequence of str, default=()
+        Word lists, clusters and other resources for the words (see laso.features.lists).
 
     Returns
     -------
@@ -259,6 +262,8 @@ def default_templates(columns: Sequence[str]) -> tuple[str, ...]:
         f"{word}.shape[-1..1]",
         *(f"{word}.{affix}{n}[0]" for affix in ("prefix", "suffix") for n in range(1, 5)),
     ]
+    for resource in resources:
+        templates += [f"{word}.{base}[-1..1]" for base in base_features(resource)]
     for other in others:
         templates.append(f"{other}[-2..2]")
         templates += [f"{other}[{i}]|{other}[{i + 1}]" for i in range(-2, 2)]

@@ -219,7 +219,7 @@ def _with_parameters(header: Mapping[str, Any], task: Task | None) -> SearchEsti
     cls = getattr(import_module(module), header["estimator"])
     stored = header["parameters"].items()
     parameters = {name: parameter_from_json(value) for name, value in stored}
-    if set(parameters) != set(cls.parameter_names()):
+    if not set(parameters) <= set(cls.parameter_names()):  # new ones have their defaults
         raise BadModel(f"its parameters are not those of a {cls.__name__}")
     # What belongs to a run of the writer is none of the reader's: no file decides where to write.
     parameters |= {name: value for name, value in cls.unsaved.items() if name in parameters}

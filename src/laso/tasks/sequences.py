@@ -403,18 +403,21 @@ def check_strings(value: Any) -> list[str]:
 
 
 def resolve_features(
-    features: str | Sequence[str | Template],
+    features: str | Sequence[str | Template] | None,
     resources: Sequence[str],
-    sets: Mapping[str, Callable[..., list[str]]],
+    sets: Mapping[Any, Callable[..., Sequence[str]]],
     *names: Sequence[str],
 ) -> str | Sequence[str | Template]:
-    """Return the templates of a named feature set, or the user's own templates."""
-    if isinstance(features, str) and features in sets:
+    """Return the templates of a named feature set, or the user's own templates.
+
+    The name None stands for the default set.
+    """
+    if features is None or (isinstance(features, str) and features in sets):
         return sets[features](*names, resources)
     if resources:
         raise ValueError(
-            f"resources={quoted(resources)} are for the features {' and '.join(sets)} only, "
-            f"found features={quoted(features)}"
+            f"resources={quoted(resources)} are for the features {' and '.join(map(str, sets))} "
+            f"only, found features={quoted(features)}"
         )
     return features
 

@@ -32,7 +32,8 @@ class Parser(SearchEstimator):
         and suffixes of words.
     columns : sequence of str, default=None
         Names of the input columns; None: w, pos, xpos, feats, then numbers. The columns of a
-        CoNLL-U file are w, pos and the others under their own names; feats is read if it has values.
+        CoNLL-U file are w, pos and the others under their own names; feats is read if it has
+        values.
     pseudo_projective : bool, default=True
         Arcs that cross others are lifted to learn from them. True: labels tell of it, and the arcs
         are put back into predicted trees (Nivre & Nilsson 2005).

@@ -28,6 +28,8 @@ class Tagger(SearchEstimator):
     ----------
     features : str, sequence of str or Template, default=None
         Feature templates; None: a general set for the columns of the data.
+    resources : sequence of str, default=()
+        Word lists, clusters and other resources for the general set (see laso.features.lists).
     columns : sequence of str, default=None
         Names of the input columns; None: w, pos, then numbers.
     constraints : {"BIO", "IOBES"} or mapping, default=None
@@ -59,6 +61,7 @@ class Tagger(SearchEstimator):
         self,
         *,
         features: str | Sequence[str | Template] | None = None,
+        resources: Sequence[str] = (),
         columns: Sequence[str] | None = None,
         constraints: str | FollowTable | None = None,
         start_features: bool = True,
@@ -67,6 +70,7 @@ class Tagger(SearchEstimator):
     ) -> None:
         super().__init__(epochs=epochs, **search)
         self.features = features
+        self.resources = resources
         self.columns = columns
         self.constraints = constraints
         self.start_features = start_features
@@ -75,6 +79,7 @@ class Tagger(SearchEstimator):
         """Return the task, without anything learned."""
         return TaggingTask(
             features=self.features,
+            resources=self.resources,
             columns=self.columns,
             constraints=self.constraints,
             start_features=self.start_features,

@@ -19,7 +19,7 @@ from laso.params import check_parameters
 from laso.tasks.base import Step
 from laso.tasks.batches import Ambiguity
 from laso.tasks.constraints import constraints
-from laso.tasks.sequences import SequenceTask
+from laso.tasks.sequences import SequenceTask, resolve_features
 from laso.tasks.tagging.encoder import TaggingEncoder
 from laso.tasks.tagging.problem import Tagging, WeightedTagging
 
@@ -41,19 +41,28 @@ class TaggingTask(SequenceTask):
         self,
         *,
         features: str | Sequence[str | Template] | None = None,
+        resources: Sequence[str] = (),
         columns: Sequence[str] | None = None,
         constraints: str | FollowTable | None = None,
         start_features: bool = True,
     ) -> None:
         super().__init__(columns=columns)
         self.features = features
+        self.resources = resources
         self.constraints = constraints
         self.start_features = start_features
 
     def validate(self) -> None:
         """Raise ValueError if a parameter is invalid."""
         known = self.constraints in (None, "BIO", "IOBES") or isinstance(self.constraints, Mapping)
-        check_parameters(self, [("constraints", known, "None, 'BIO', 'IOBES' or a table")])
+        listed = not isinstance(self.resources, str)
+        check_parameters(
+            self,
+            [
+                ("constraints", known, "None, 'BIO', 'IOBES' or a table"),
+                ("resources", listed, "a list of names or paths"),
+            ],
+        )
 
     def list_kinds(self) -> int:
         """Return the types of tokens with feature lists, unless labels have constraints."""
@@ -67,7 +76,7 @@ class TaggingTask(SequenceTask):
 
     def templates(self, names: tuple[str, ...]) -> str | Sequence[str | Template]:
         """Return the feature templates for columns of these names."""
-        return default_templates(names) if self.features is None else self.features
+        return resolve_features(self.features, self.resources, {None: default_templates}, names)
 
     def make_encoder(
         self,
