@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from laso import Tagger, alma, load_model
-from laso.cli.report import advice
+from laso.cli.report import FREQUENT, advice
 from laso.data import load_bundled, write_columns
 from laso.metrics.evaluation import evaluated
 
@@ -336,7 +336,8 @@ def test_messages_name_what_is_wrong_in_plain_words(laso, folder):
     shown = laso("train", "train.txt", "--set", "queue=foo")
     assert "malformed" not in shown.err
     assert "found 'foo', expected a number or a call of one of beam" in shown.err
-    assert "it has features, columns" in laso("train", "train.txt", "--set", "nope=3").err
+    shown = laso("train", "train.txt", "--set", "nope=3")
+    assert "it has features, resources, columns" in shown.err
     assert "in train.txt:1: there is 1, 2, 3" in laso("train", "train.txt", "--label", "7").err
     write_columns("same.txt", [[("a", "X"), ("b", "X")]] * 3)
     assert "there was nothing to learn" in laso("train", "same.txt").out
@@ -418,6 +419,23 @@ def test_the_option_of_the_advice_helps(laso, folder):
         return json.loads(shown.out)["evaluation"]["labels"]["O"]["predicted"]
 
     assert recall("--class-weight", "O=0.05") < recall()
+
+
+def test_the_report_names_word_lists_where_there_are_none(laso, folder):
+    sentences = [(" ".join(FREQUENT), "x"), ("der Hund bellt", "y")]
+    for text, label in sentences:
+        lines = "".join(f"{word} {label}{i}\n" for i, word in enumerate(text.split()))
+        Path(f"{label}.txt").write_text(f"{lines}\n" * 3)
+    Path("own.txt").write_text("Hund\n")
+    assert "English word lists and clusters may help" in laso("train", "x.txt", *FAST).out
+    shown = laso("train", "y.txt", *FAST).out
+    assert "word lists of this language may help" in shown
+    option = shown.partition("--set '")[2].partition("'")[0].replace("FILE", "own.txt")
+    again = laso("train", "y.txt", *FAST, "--set", option)
+    assert again.code == 0
+    assert "may help" not in again.out
+    assert load_model("y.laso").get_params()["resources"] == ["own.txt"]
+    assert "may help" not in laso("train", "y.txt", *FAST, "--set", 'features=["0[0]"]').out
 
 
 def test_errors_of_templates_are_errors_about_data(laso, folder):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from laso.cli.examples import Examples
 from laso.cli.job import CHECKPOINT, Job, refitted
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from laso.estimators import SearchEstimator
 
 CALIBRATED = 300  # held-out examples to calibrate probabilities on
+FREQUENT = ("the", "of", "and", "to", "is")  # words of every English corpus
 GAP = 10  # points of precision above recall from which the report gives advice
 
 
@@ -109,6 +110,7 @@ class Finish:
             "calibration_error": self.error,
             "evaluation": None if evaluation is None else evaluation.as_json(),
             "advice": None if evaluation is None else advice(evaluation, model),
+            "resources": unused_resources(model),
         }
 
     def text(self) -> str:
@@ -124,6 +126,8 @@ class Finish:
             lines += [result["advice"]]
         if result["refit"]:
             lines += ["then trained again on all examples; the scores are those before that"]
+        if result["resources"]:
+            lines += [result["resources"]]
         size = f"{result['bytes'] / 1e6:.2f} MB"
         task = f" --task {self.job.task}" if self.job.all.task is not None else ""
         tag = f"laso tag {result['model']} FILE{task}"
@@ -160,3 +164,21 @@ def advice(evaluation: Any, model: SearchEstimator) -> str | None:
                 f"with --class-weight {outside}={weight:g} to predict more chunks"
             )
     return None
+
+
+def unused_resources(model: SearchEstimator) -> str | None:
+    """Return the option for word lists where a model with default templates has none."""
+    parameters, task = model.get_params(), cast("Any", model.task_)
+    has_default = parameters.get("features") in (None, "rich")
+    if "resources" not in parameters or parameters["resources"] or not has_default:
+        return None
+    words = task.encoder_.vocabularies.get(0)
+    if words is not None and (words.numbers(list(FREQUENT)) >= 0).all():
+        return (
+            "English word lists and clusters may help: pip install 'laso[lists]', then train with "
+            "--set 'resources=[\"names\", \"places\", \"clusters\"]'"
+        )
+    return (
+        "word lists of this language may help, such as names: train with "
+        "--set 'resources=[\"FILE\"]' for a file with one word a line"
+    )
