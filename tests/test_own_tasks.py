@@ -3,6 +3,8 @@
 import inspect
 import json
 import pickle
+from collections import Counter
+from itertools import pairwise
 
 import pytest
 from sklearn.base import clone
@@ -12,6 +14,7 @@ from laso import (
     BadData,
     BadModel,
     Checkpoint,
+    CompiledProblem,
     SearchEstimator,
     Task,
     adagrad,
@@ -27,6 +30,8 @@ from laso import (
     standard,
 )
 from laso.engine.machine import as_names
+from laso.estimators.capabilities.confidence import gold_decisions, softmax
+from laso.estimators.capabilities.nbest import nbest_paths
 from laso.estimators.capabilities.render import as_text
 from laso.estimators.learning import streaming
 from laso.examples import segmentation
@@ -170,6 +175,64 @@ def test_marginals_of_exact_search(case):
         assert part.probability == pytest.approx(steps[part[:3]], abs=1e-6)
     with pytest.raises(ValueError, match=r"predict_marginals needs exact search"):
         make().fit(inputs, outputs).predict_marginals(new)
+
+
+class ByDepth(segmentation.Words):
+    """The same search, whose rounds count words instead of letters."""
+
+    key = staticmethod(CompiledProblem.key)
+
+    @staticmethod
+    def signature(x, state, group, label):
+        return state[0] * 100 + group
+
+
+class Counted(Segmentation):
+    problem = ByDepth
+
+
+class Backwards(Counted):
+    """Decides about letters counted from the end, and nothing about single letters."""
+
+    def path_decisions(self, steps):
+        decided = super().path_decisions(steps)
+        return [None if e - s == 1 else (name.upper(), -e, -s) for name, s, e in decided]
+
+
+class Unnamed(Counted):
+    describe = Task.describe  # each step is about one item
+
+
+def same_as_all_paths(model, x):
+    """Whether probabilities of exact search are those of all paths, enumerated."""
+    dataset = model.task_.encode([x])
+    paths = nbest_paths(model, dataset, 10_000)
+    shares = softmax(paths.scores)
+    sums = Counter()
+    for (begin, end), share in zip(pairwise([0, *paths.ends.tolist()]), shares, strict=True):
+        for decision in model.task_.path_decisions(list(map(tuple, paths.steps[begin:end]))):
+            if decision is not None:
+                sums[decision] += share
+    (found,) = model.predict_marginals([x], least=0.0)
+    assert found == pytest.approx(dict(sums), abs=1e-5)
+    (sure,) = model.predict_confidence([x])
+    assert sure.parts
+    for part in sure.parts:
+        assert part.probability == pytest.approx(sums[part[:3]], abs=1e-5)
+
+
+@pytest.mark.parametrize("task", [Segmentation, Counted, Backwards, Unnamed])
+def test_decisions_of_exact_search_are_those_of_its_paths(task):
+    model = SearchEstimator(task(), queue=exact(), update=adagrad(), epochs=1).fit(X, Y)
+    same_as_all_paths(model, "acatsat")
+    assert 0 < model.reliability(X, Y).error < 1
+    judged = gold_decisions(model, X[:1], Y[:1])
+    assert judged == [set(predicted_of(model, X[0], Y[0]))]
+
+
+def predicted_of(model, x, y):
+    steps = [(len(word), 0) for word in y]
+    return [each for each in model.task_.path_decisions(steps) if each is not None]
 
 
 def test_forced_and_banned():
