@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -137,7 +136,7 @@ def home(tmp_path: Path, shared: Path) -> Home:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a wheel and an sdist of a copy of the tree."""
     home = Home(tmp_path_factory.mktemp("builder"), tmp_path_factory.mktemp("unused"))
     home.run(sys.executable, "-m", "venv", "venv")
@@ -147,7 +146,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         pytest.skip(f"no package index is reachable: {error}")
     tree = copy_of_the_tree(home.folder / "tree")
     home.run("python", "-m", "hatchling", "build", "-d", home.folder / "dist", cwd=tree)
-    yield home.folder / "dist"
+    return home.folder / "dist"
 
 
 def check_readme(home: Home) -> None:
