@@ -13,10 +13,12 @@ from sklearn.model_selection import GridSearchCV
 from laso import (
     BadData,
     BadModel,
+    BadProblem,
     Checkpoint,
     CompiledProblem,
     SearchEstimator,
     Task,
+    Unreachable,
     adagrad,
     alma,
     average_models,
@@ -233,6 +235,54 @@ def test_decisions_of_exact_search_are_those_of_its_paths(task):
 def predicted_of(model, x, y):
     steps = [(len(word), 0) for word in y]
     return [each for each in model.task_.path_decisions(steps) if each is not None]
+
+
+class Lost(Segmentation):
+    """The third output promises a word of 99 letters."""
+
+    def gold(self, x, y):
+        return [*super().gold(x, y)[:3], *[99] * (len(x) - 3)] if x == X[2] else super().gold(x, y)
+
+
+@pytest.mark.parametrize("queue", [1, 5, exact()], ids=str)
+def test_an_output_out_of_reach_is_named_with_its_example_and_state(queue):
+    model = SearchEstimator(Lost(), queue=queue, epochs=1)
+    expected = r"example 3: the output \[3, 0, 0, 99.* state \(3, 0\) leads to it, but none of its"
+    with pytest.raises(Unreachable, match=expected):
+        model.fit(X, Y)
+
+
+class Coarse(segmentation.Words):
+    key = staticmethod(CompiledProblem.key)
+
+    @staticmethod
+    def signature(x, state, group, label):
+        return 0
+
+
+class Joined(Segmentation):
+    problem = Coarse
+
+
+def test_a_signature_that_is_too_coarse_is_named():
+    with pytest.raises(Unreachable, match="states of equal signature and key must have the same"):
+        SearchEstimator(Joined(), queue=exact(), epochs=1).fit(X, Y)
+
+
+class Falling(segmentation.Words):
+    @staticmethod
+    def key(x, state, group, label):
+        end, n = state[0] + group, x.items.shape[0]
+        return n if end < n else 1
+
+
+class Fallen(Segmentation):
+    problem = Falling
+
+
+def test_a_key_without_room_to_rise_is_told_both_bounds():
+    with pytest.raises(BadProblem, match=r"input 1: the key must rise.* at least \d+, but at most"):
+        SearchEstimator(Fallen(), queue=5, epochs=1).fit(X, Y)
 
 
 def test_forced_and_banned():

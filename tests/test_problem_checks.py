@@ -186,7 +186,7 @@ def test_no_mistake_reaches_compiled_code(cases):
 def test_inputs_with_larger_limits_are_checked_before_they_run():
     ((kind, message),) = processed(["Long"])["Long"].values()
     assert kind == "OutOfBounds"
-    case = ("Long", "features", "at input 3: index", "MAX_FEATURES = 2", "long")
+    case = ("Long", "features", "at input 4: index", "MAX_FEATURES = 2", "long")
     assert_message(message, case)
 
 

@@ -399,5 +399,5 @@ class ExactMachine:
             if status == at.MORE_ENTRIES and more is not None:
                 more()
             elif status != at.DONE:
-                grow(space, status, self.problem, int(order[done]))
+                grow(space, status, self.problem, dataset, int(order[done]))
         return wrong
