@@ -32,7 +32,9 @@ KEYS = {
     "key": "key: found 1000000, expected {next} to 6",
     "same key": "key: found {place}, expected {next} to 6",
 }
-TOO_LONG = {"steps": "a path is longer than STEPS; Faulty.limits: found 6, expected 6 to 5"}
+TOO_LONG = {
+    "steps": "longer than STEPS; Faulty.limits: found 6, expected at least 6, but at most 5"
+}
 CHOICES = {
     "choice": "choices: found 2, expected 0 to 1",
     "choices": "choices: found 3, expected 0 to 2",

@@ -281,7 +281,9 @@ class Fallen(Segmentation):
 
 
 def test_a_key_without_room_to_rise_is_told_both_bounds():
-    with pytest.raises(BadProblem, match=r"input 1: the key must rise.* at least \d+, but at most"):
+    with pytest.raises(
+        BadProblem, match=r"input \d: the key must rise.* at least \d+, but at most"
+    ):
         SearchEstimator(Fallen(), queue=5, epochs=1).fit(X, Y)
 
 

@@ -187,7 +187,7 @@ def dead_end(problem: type[CompiledProblem], x: Input, y: Array, n_labels: int) 
     for step in gold_path(problem, x, y, n_labels):
         state = reference.apply(x, state, step)
     if not reference.is_goal(x, state):
-        return out_of_reach(y.tolist(), state.row, len(reference.operators(x, state)))
+        return out_of_reach(y.tolist(), state.row, len(list(reference.operators(x, state))))
     return (
         f"the output {quoted(y.tolist())} can be reached, but the search has joined a state on its "
         "path with another: states of equal signature and key must have the same future"
