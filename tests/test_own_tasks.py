@@ -198,7 +198,7 @@ class Backwards(Counted):
 
     def path_decisions(self, steps):
         decided = super().path_decisions(steps)
-        return [None if e - s == 1 else (name.upper(), -e, -s) for name, s, e in decided]
+        return [d and (None if d[2] - d[1] == 1 else (d[0].upper(), -d[2], -d[1])) for d in decided]
 
 
 class Unnamed(Counted):
@@ -210,7 +210,7 @@ def same_as_all_paths(model, x):
     dataset = model.task_.encode([x])
     paths = nbest_paths(model, dataset, 10_000)
     shares = softmax(paths.scores)
-    sums = Counter()
+    sums: Counter[tuple[str, int, int]] = Counter()
     for (begin, end), share in zip(pairwise([0, *paths.ends.tolist()]), shares, strict=True):
         for decision in model.task_.path_decisions(list(map(tuple, paths.steps[begin:end]))):
             if decision is not None:
