@@ -69,7 +69,7 @@ def labelled(model, data, form, *, fast, batch=3, chunk=64, threads=1):
     ):
         try:
             for text in tag.labelled(
-                model, file, "x.txt", Settings(), as_json=False, extras=tag.Extras()
+                model, file, "x.txt", Settings(), to=None, extras=tag.Extras()
             ):
                 written += bytes(text)
         except LasoError as error:

@@ -310,7 +310,7 @@ def test_an_index_out_of_bounds_is_located(problem, method, line):
     with pytest.raises(LasoError) as caught:
         locate(problem, IndexError("somewhere"), "learn_many", arguments)
     first, place, advice = str(caught.value).split("\n")
-    assert first.startswith(f"{problem.__name__}.{method} leaves the bounds of an array at input 1")
+    assert first.startswith(f"{problem.__name__}.{method} leaves the bounds of an array at input 2")
     assert "out of bounds" in first
     assert place == f"  {Path(__file__)}:{line_of(line)}"
     assert "limits" in advice

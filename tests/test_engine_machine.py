@@ -300,7 +300,7 @@ def test_a_search_that_fails_names_its_input():
     corpus = corpus_of([[], [], [[0]]], [[], [], [0]], spec)
     twins = Twins(TAGGING, corpus, beam(2), perceptron(), restart)
     table, _ = twins.begin()
-    with pytest.raises(SearchFailed, match="input 2: the queue ran empty"):
+    with pytest.raises(SearchFailed, match="input 3: the queue ran empty"):
         twins.machine.decode(corpus, np.array([0, 1, 2]), table)
 
 

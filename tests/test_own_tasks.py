@@ -3,6 +3,8 @@
 import inspect
 import json
 import pickle
+from collections import Counter
+from itertools import pairwise
 
 import pytest
 from sklearn.base import clone
@@ -11,9 +13,12 @@ from sklearn.model_selection import GridSearchCV
 from laso import (
     BadData,
     BadModel,
+    BadProblem,
     Checkpoint,
+    CompiledProblem,
     SearchEstimator,
     Task,
+    Unreachable,
     adagrad,
     alma,
     average_models,
@@ -27,6 +32,8 @@ from laso import (
     standard,
 )
 from laso.engine.machine import as_names
+from laso.estimators.capabilities.confidence import gold_decisions, softmax
+from laso.estimators.capabilities.nbest import nbest_paths
 from laso.estimators.capabilities.render import as_text
 from laso.estimators.learning import streaming
 from laso.examples import segmentation
@@ -170,6 +177,114 @@ def test_marginals_of_exact_search(case):
         assert part.probability == pytest.approx(steps[part[:3]], abs=1e-6)
     with pytest.raises(ValueError, match=r"predict_marginals needs exact search"):
         make().fit(inputs, outputs).predict_marginals(new)
+
+
+class ByDepth(segmentation.Words):
+    """The same search, whose rounds count words instead of letters."""
+
+    key = staticmethod(CompiledProblem.key)
+
+    @staticmethod
+    def signature(x, state, group, label):
+        return state[0] * 100 + group
+
+
+class Counted(Segmentation):
+    problem = ByDepth
+
+
+class Backwards(Counted):
+    """Decides about letters counted from the end, and nothing about single letters."""
+
+    def path_decisions(self, steps):
+        decided = super().path_decisions(steps)
+        return [d and (None if d[2] - d[1] == 1 else (d[0].upper(), -d[2], -d[1])) for d in decided]
+
+
+class Unnamed(Counted):
+    describe = Task.describe  # each step is about one item
+
+
+def same_as_all_paths(model, x):
+    """Whether probabilities of exact search are those of all paths, enumerated."""
+    dataset = model.task_.encode([x])
+    paths = nbest_paths(model, dataset, 10_000)
+    shares = softmax(paths.scores)
+    sums: Counter[tuple[str, int, int]] = Counter()
+    for (begin, end), share in zip(pairwise([0, *paths.ends.tolist()]), shares, strict=True):
+        for decision in model.task_.path_decisions(list(map(tuple, paths.steps[begin:end]))):
+            if decision is not None:
+                sums[decision] += share
+    (found,) = model.predict_marginals([x], least=0.0)
+    assert found == pytest.approx(dict(sums), abs=1e-5)
+    (sure,) = model.predict_confidence([x])
+    assert sure.parts
+    for part in sure.parts:
+        assert part.probability == pytest.approx(sums[part[:3]], abs=1e-5)
+
+
+@pytest.mark.parametrize("task", [Segmentation, Counted, Backwards, Unnamed])
+def test_decisions_of_exact_search_are_those_of_its_paths(task):
+    model = SearchEstimator(task(), queue=exact(), update=adagrad(), epochs=1).fit(X, Y)
+    same_as_all_paths(model, "acatsat")
+    assert 0 < model.reliability(X, Y).error < 1
+    judged = gold_decisions(model, X[:1], Y[:1])
+    assert judged == [set(predicted_of(model, X[0], Y[0]))]
+
+
+def predicted_of(model, x, y):
+    steps = [(len(word), 0) for word in y]
+    return [each for each in model.task_.path_decisions(steps) if each is not None]
+
+
+class Lost(Segmentation):
+    """The third output promises a word of 99 letters."""
+
+    def gold(self, x, y):
+        return [*super().gold(x, y)[:3], *[99] * (len(x) - 3)] if x == X[2] else super().gold(x, y)
+
+
+@pytest.mark.parametrize("queue", [1, 5, exact()], ids=str)
+def test_an_output_out_of_reach_is_named_with_its_example_and_state(queue):
+    model = SearchEstimator(Lost(), queue=queue, epochs=1)
+    expected = r"example 3: the output \[3, 0, 0, 99.* state \(3, 0\) leads to it, but none of its"
+    with pytest.raises(Unreachable, match=expected):
+        model.fit(X, Y)
+
+
+class Coarse(segmentation.Words):
+    key = staticmethod(CompiledProblem.key)
+
+    @staticmethod
+    def signature(x, state, group, label):
+        return 0
+
+
+class Joined(Segmentation):
+    problem = Coarse
+
+
+def test_a_signature_that_is_too_coarse_is_named():
+    with pytest.raises(Unreachable, match="states of equal signature and key must have the same"):
+        SearchEstimator(Joined(), queue=exact(), epochs=1).fit(X, Y)
+
+
+class Falling(segmentation.Words):
+    @staticmethod
+    def key(x, state, group, label):
+        end, n = state[0] + group, x.items.shape[0]
+        return n if end < n else 1
+
+
+class Fallen(Segmentation):
+    problem = Falling
+
+
+def test_a_key_without_room_to_rise_is_told_both_bounds():
+    with pytest.raises(
+        BadProblem, match=r"input \d: the key must rise.* at least \d+, but at most"
+    ):
+        SearchEstimator(Fallen(), queue=5, epochs=1).fit(X, Y)
 
 
 def test_forced_and_banned():

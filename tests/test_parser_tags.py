@@ -220,12 +220,56 @@ def test_a_pipeline_on_the_command_line(tmp_path, monkeypatch, capsysbinary):
     unlabelled = tmp_path / "blank.conllu"
     unlabelled.write_text("\n".join("\t".join(row) for row in blank), encoding="utf-8")
     assert laso("tag", str(model), str(unlabelled)).out == TEXT
-    assert "LAS 100.00" in laso("eval", str(model), str(file)).out
+    evaluated = laso("eval", str(model), str(file)).out
+    assert "LAS 100.00" in evaluated
+    assert "accuracy of upos: 100.00 %" in evaluated
+    assert json.loads(laso("eval", str(model), str(file), "--json").out)["tags"] == {
+        "upos": 100.0,
+        "xpos": 100.0,
+    }
     text = tmp_path / "text.txt"
     text.write_text("A cat sleeps\n", encoding="utf-8")
     expected = "A\tDET\tDT\t2\tdet\ncat\tNOUN\tNN\t3\tnsubj\nsleeps\tVERB\tVBZ\t0\troot\n\n"
     assert laso("tag", str(model), str(text)).out == expected
     found = json.loads(laso("tag", str(model), str(text), "--json").out)
     assert found["tags"] == [["DET", "DT"], ["NOUN", "NN"], ["VERB", "VBZ"]]
+    rows = [["1", "A", "DET", "DT", "2", "det"], ["2", "cat", "NOUN", "NN", "3", "nsubj"]]
+    rows += [["3", "sleeps", "VERB", "VBZ", "0", "root"]]
+    lines = [[i, w, "_", u, x, "_", h, d, "_", "_"] for i, w, u, x, h, d in rows]
+    conllu = "".join("\t".join(line) + "\n" for line in lines) + "\n"
+    assert laso("tag", str(model), str(text), "--output-format", "conllu").out == conllu
     refused = laso("train", str(file), "--pipeline", "--task", "tag")
     assert "--pipeline needs --task parse" in refused.err
+
+
+def test_a_pipeline_is_evaluated_on_what_is_held_out(tmp_path, laso):
+    file, model = tmp_path / "trees.conllu", tmp_path / "trees.laso"
+    file.write_text(TEXT * 30, encoding="utf-8")
+    options = ("--task", "parse", "--pipeline", "--epochs", "2", "--model", str(model))
+    assert "LAS 100.00" in laso("train", str(file), *options).out
+    assert load_model(model).predict([]) == []
+
+
+def test_a_parser_without_taggers_asks_for_tags(tmp_path, laso):
+    file, model, text = (tmp_path / name for name in ("t.conllu", "t.laso", "t.txt"))
+    file.write_text(TEXT * 4, encoding="utf-8")
+    text.write_text("A cat sleeps.\nIt sleeps and sleeps today.\n", encoding="utf-8")
+    laso("train", str(file), "--task", "parse", "--epochs", "1", "--model", str(model))
+    for options in ([], ["--format", "text"]):
+        refused = laso("tag", str(model), str(text), *options)
+        assert refused.code == 3
+        assert f"{text}:1: found plain text, expected" in refused.err
+        assert "this model needs tags: train with --pipeline" in refused.err
+    columns = tmp_path / "columns.txt"
+    columns.write_text("A\tDET\tDT\ncat\tNOUN\tNN\n", encoding="utf-8")
+    expected = "1\tA\t_\tDET\tDT\t_\t2\tdet\t_\t_\n"
+    assert laso("tag", str(model), str(columns), "--output-format", "conllu").out.startswith(
+        expected
+    )
+
+
+def test_labels_without_a_column_of_conllu(folder, laso):
+    laso("train", "train.txt", "--epochs", "1", "--model", "chunks.laso")
+    refused = laso("tag", "chunks.laso", "test.txt", "--output-format", "conllu")
+    assert "CoNLL-U has no column for the labels 3" in refused.err
+    assert "there is columns" in laso("tag", "chunks.laso", "test.txt", "--output-format", "x").err

@@ -186,7 +186,7 @@ def test_no_mistake_reaches_compiled_code(cases):
 def test_inputs_with_larger_limits_are_checked_before_they_run():
     ((kind, message),) = processed(["Long"])["Long"].values()
     assert kind == "OutOfBounds"
-    case = ("Long", "features", "at input 3: index", "MAX_FEATURES = 2", "long")
+    case = ("Long", "features", "at input 4: index", "MAX_FEATURES = 2", "long")
     assert_message(message, case)
 
 
@@ -285,7 +285,7 @@ def test_the_faults_that_kernels_find_are_found_before(fresh):
             check(problem, dataset)
         else:
             # Compiled code has room for the longest input, so that short ones break no promise.
-            first = 0 if fault == faulty_problem.TOO_FEW_STEPS else 1
+            first = 1 if fault == faulty_problem.TOO_FEW_STEPS else 2
             with pytest.raises(BadProblem, match=f"input {first}"):
                 check(problem, dataset)
 

@@ -46,11 +46,11 @@ def test_a_long_sentence(little):
         lambda X: model.predict_nbest(X, 2),
         lambda X: model.predict(X * 2),
     ):
-        with pytest.raises(OutOfMemory, match=r"input 0, \d+ nodes: found .* shorter inputs, or a"):
+        with pytest.raises(OutOfMemory, match=r"input 1, \d+ nodes: found .* shorter inputs, or a"):
             call(long)
-    with pytest.raises(OutOfMemory, match=r"input 1, "):
+    with pytest.raises(OutOfMemory, match=r"input 2, "):
         model.predict([*WORDS, *long])
-    with pytest.raises(OutOfMemory, match=r"input 0, "):
+    with pytest.raises(OutOfMemory, match=r"input 1, "):
         Parser(epochs=1, queue=2).fit(long, [[(0, "root"), *[(1, "x")] * 299]])
     assert model.predict(WORDS) == Parser(epochs=1, queue=2).fit(WORDS, TREES).predict(WORDS)
 

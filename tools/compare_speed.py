@@ -161,13 +161,17 @@ def labelling_file(path: Path) -> Callable[[Any], bytes]:
     """Return what labels a file as ``laso tag`` does."""
 
     def label(model: Any) -> bytes:
+        import inspect
         import io
 
         from laso.cli.settings import Settings
         from laso.cli.tag import Extras, tag
 
         out = io.BytesIO()
-        tag(model, [str(path)], out, Settings(), as_json=False, extras=Extras())
+        # Earlier clones ask whether to write JSON, later ones for a format.
+        later = "to" in inspect.signature(tag).parameters
+        how: Any = {"to": None} if later else {"as_json": False}
+        tag(model, [str(path)], out, Settings(), extras=Extras(), **how)
         return out.getvalue()
 
     return label

@@ -134,6 +134,24 @@ def quoted(value: Any, *, limit: int = QUOTED) -> str:
     return text if len(text) <= limit and not is_long else text[: limit - 3] + "..."
 
 
+def span(low: float, high: float) -> str:
+    """Return what a number should be, also where nothing is between its two bounds."""
+    return f"{low} to {high}" if low <= high else f"at least {low}, but at most {high} is allowed"
+
+
+def out_of_reach(y: object, state: object, operators: int) -> str:
+    """Return why no path leads to an output: what is_good says of a state and of its successors."""
+    return (
+        f"the output {quoted(y)} cannot be reached: is_good says that state {quoted(state)} leads "
+        "to it, but "
+        + (
+            f"none of its {operators} operators leads to a y-good state"
+            if operators
+            else "it has no operators and is no goal"
+        )
+    )
+
+
 def cut(message: str, *, limit: int = LONGEST) -> str:
     """Return a message, truncated to ``limit`` characters."""
     return message if len(message) <= limit else message[: limit - 3] + "..."

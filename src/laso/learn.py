@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from laso.errors import SearchFailed, Unreachable
+from laso.errors import SearchFailed, Unreachable, out_of_reach
 from laso.params import is_whole
 from laso.problem import Node, Problem, Weights, make_node, operators, rescored, shortened
 from laso.queues import MakeQueue, Queue, depth, observed, only_good
@@ -402,13 +402,5 @@ def _reached(goal: Node | None, y: Any) -> Node:
 def _good(following: Sequence[Node], node: Node, y: Any) -> list[Node]:
     good = [child for child in following if child.good]
     if not good:
-        raise Unreachable(
-            f"the output {shortened(y)} cannot be reached: is_good says that state "
-            f"{shortened(node.state)} leads to it, but "
-            + (
-                f"none of its {len(following)} operators leads to a y-good state"
-                if following
-                else "operators returned nothing for it and it is no goal"
-            )
-        )
+        raise Unreachable(out_of_reach(y, node.state, len(following)))
     return good

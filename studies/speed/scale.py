@@ -169,7 +169,7 @@ def tagged(case: Case) -> Row:
             path.write_text("".join(blocks) * copies, encoding="utf-8")
             with Path(folder, "labelled.txt").open("wb") as out:
                 start = time.perf_counter()
-                tag(model, [str(path)], out, Settings(), as_json=False, extras=Extras())
+                tag(model, [str(path)], out, Settings(), to=None, extras=Extras())
                 seconds = time.perf_counter() - start
     tokens = 2 * TIMES * sum(block.count("\n") - 1 for block in blocks)
     return {"train_s": seconds, "f": None, "bytes": 0, "tokens_per_s": tokens / seconds}

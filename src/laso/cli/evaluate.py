@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from operator import eq
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +13,7 @@ from laso.cli import options
 from laso.errors import BadData
 
 if TYPE_CHECKING:
+    from laso.cli.examples import Examples
     from laso.cli.settings import Settings
     from laso.estimators import SearchEstimator
     from laso.metrics.calibration import Reliability
@@ -95,7 +97,28 @@ def _predicted(
         X, y = examples.inputs, examples.outputs
         table = model.reliability(X, y) if confidence else None
         gold = _in_one_scheme(model, y) if settings.task is None else y
-        return model.task_.evaluation(gold, model.predict(X)), table
+        result = model.task_.evaluation(gold, model.predict(X))
+        return _with_tags(result, model, examples), table
+
+
+def _with_tags(result: Any, model: SearchEstimator, examples: Examples) -> Any:
+    """Return an evaluation, with the accuracy of the tags that the model predicts beside trees."""
+    from laso.cli.examples import tag_columns
+    from laso.data.formats import cells
+
+    columns = tag_columns(model)
+    if not columns or not set(columns) <= set(examples.names):
+        return result
+    tagger: Any = model
+    words = [tags for sentence in tagger.predict_tags(examples.inputs) for tags in sentence]
+    tags = replace(examples, roles=replace(examples.roles, labels=columns)).outputs
+    gold = [cells(each) for sentence in tags for each in sentence]
+    by_column = zip(columns, zip(*gold, strict=True), zip(*words, strict=True), strict=True)
+    accuracy = {
+        name: 100 * sum(map(eq, right, predicted)) / len(right)
+        for name, right, predicted in by_column
+    }
+    return replace(result, tags=accuracy)
 
 
 def _in_one_scheme(model: SearchEstimator, gold: list[Any]) -> list[Any]:

@@ -471,6 +471,12 @@ def roles_for(block: Block, trained: ColumnRoles, form: Format) -> ColumnRoles:
         roles = ColumnRoles(("form",), ("upos",), len(CONLLU))
     if form.kind == "jsonl" and roles is None and len(trained.inputs) == 1:
         roles = ColumnRoles((names[0],), (), len(names))
+    if roles is None and form.kind == "text":
+        raise BadData(
+            f"found plain text, expected {listed(trained.inputs)}: this model needs tags: train "
+            "with --pipeline, or give it a file that has them",
+            **place_of(block),
+        )
     if roles is None:
         raise BadData(
             f"found {counted(len(names), 'column')} ({listed(names)}), expected the "

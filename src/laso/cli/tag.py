@@ -43,6 +43,10 @@ def run(
     as_json: Annotated[
         bool, typer.Option("--json", help="Write one JSON object a line, for any input format.")
     ] = False,
+    output_format: Annotated[
+        str | None,
+        typer.Option(help="columns, conllu or jsonl; by default as the input, columns for text."),
+    ] = None,
     jobs: Annotated[
         int | None,
         typer.Option(min=1, help="The number of threads; by default that of the cores."),
@@ -55,11 +59,19 @@ def run(
     from laso.cli import own
     from laso.cli.examples import STDIN
     from laso.cli.settings import Settings, checked
+    from laso.data.formats import KINDS
 
     given = checked(Settings(task=task, format=form, separator=separator, comment=comment))
-    if nbest and not as_json:
+    if output_format not in (None, *KINDS[:3]):
+        raise typer.BadParameter(
+            f"--output-format is {output_format!r}: there is {', '.join(KINDS[:3])}"
+        )
+    to = "jsonl" if as_json else output_format
+    if task is not None and to not in (None, "jsonl"):
+        raise typer.BadParameter("--output-format is for the built-in tasks, but for jsonl")
+    if nbest and to != "jsonl":
         raise typer.BadParameter("--nbest needs --json")
-    if task is not None and confidence and not as_json:
+    if task is not None and confidence and to != "jsonl":
         raise typer.BadParameter("--confidence with --task needs --json")
     known = own.load(model, task)
     if jobs is not None:
@@ -67,7 +79,7 @@ def run(
     extras = Extras(confidence, nbest)
     try:
         with _target(output) as out:
-            tag(known, files or [STDIN], out, given, as_json=as_json, extras=extras)
+            tag(known, files or [STDIN], out, given, to=to, extras=extras)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
 
@@ -78,7 +90,7 @@ def tag(
     out: BinaryIO,
     settings: Settings,
     *,
-    as_json: bool,
+    to: str | None,
     extras: Extras,
 ) -> None:
     """Write the labelled sentences of files, some at a time, or the outputs of the user's task."""
@@ -86,11 +98,11 @@ def tag(
 
     for name in files:
         if settings.task is not None:
-            out.write(task_outputs(model, name, as_json=as_json, extras=extras))
+            out.write(task_outputs(model, name, as_json=to is not None, extras=extras))
             out.flush()
             continue
         with opened(name) as file:
-            for text in labelled(model, file, name, settings, as_json=as_json, extras=extras):
+            for text in labelled(model, file, name, settings, to=to, extras=extras):
                 out.write(text)
                 out.flush()
 
@@ -168,7 +180,7 @@ def labelled(
     name: str,
     settings: Settings,
     *,
-    as_json: bool,
+    to: str | None,
     extras: Extras,
 ) -> Iterator[bytes | memoryview]:
     """Yield the labelled sentences as UTF-8 text, some at a time."""
@@ -180,9 +192,10 @@ def labelled(
 
     trained = remembered(model)
     form = recognised(head_of(file), name, model, trained, settings)
+    to = to or form.kind
     at_once = 1 if name == STDIN and sys.stdin.isatty() else BATCH
     roles: ColumnRoles | None = None
-    if at_once > 1 and not as_json and extras == Extras() and is_possible(model, form):
+    if at_once > 1 and to == form.kind and extras == Extras() and is_possible(model, form):
         plain = ColumnFile(model, file, form, trained, at_once)
         yield from plain.texts()
         if plain.rest is None:
@@ -192,8 +205,9 @@ def labelled(
         full = [block for block in blocks if block.tokens]
         if roles is None and full:
             roles = roles_for(full[0], trained, form)
-            if form.kind == "conllu" and not as_json:
-                roles = replace(roles, labels=(*tag_columns(model), *roles.labels))
+            if to == "conllu":
+                labels = roles.labels if form.kind == to else _conllu_columns(model, trained)
+                roles = replace(roles, labels=(*tag_columns(model), *labels))
         if roles is None:
             lines = ("\n".join([*block.lines.values(), "", ""]) for block in blocks)
             yield "".join(lines).encode()
@@ -201,12 +215,26 @@ def labelled(
         sentences = Examples(full, [], form, roles)
         with sentences.located():
             predictions = extras.predictions(model, sentences.inputs)
-        to = "jsonl" if as_json else form.kind
         texts = []
         for block in blocks:
             predicted = next(predictions) if block.tokens else Prediction([])
             texts.append(written(block, *_cells(predicted, to), form, roles, to))
         yield "".join(texts).encode()
+
+
+def _conllu_columns(model: SearchEstimator, trained: ColumnRoles) -> tuple[str, ...]:
+    """Return the columns of CoNLL-U for the labels of a model: those that it was trained with."""
+    from laso.data.formats import CONLLU, TREE
+    from laso.errors import listed
+    from laso.estimators import Parser
+
+    labels = TREE if isinstance(model, Parser) else trained.labels
+    if not set(labels) <= set(CONLLU):
+        raise typer.BadParameter(
+            f"--output-format conllu: CoNLL-U has no column for the labels {listed(labels)}; a "
+            "model that is trained from CoNLL-U has one"
+        )
+    return labels
 
 
 def _cells(predicted: Prediction, to: str) -> tuple[list[Any], dict[str, Any]]:
@@ -241,8 +269,10 @@ def recognised(
         separator = remembered.get("separator")
         if separator not in (None, "\t", " "):
             guess = Format("columns", separator, guess.comment)
-        elif len(trained.inputs) == 1 and not is_column_file(head, trained, labels):
-            guess = Format("text")
+        elif not is_column_file(head, trained, labels):
+            widths = {len(line.split()) for line in head.splitlines() if line.strip()}
+            if len(trained.inputs) == 1 or (guess.separator is None and len(widths) > 1):
+                guess = Format("text")
     return settings.form(guess)
 
 

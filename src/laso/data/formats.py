@@ -184,14 +184,17 @@ def written(
     roles: ColumnRoles,
     to: str,
 ) -> str:
-    """Return a sentence with its predicted labels in the format ``to`` (conllu only from conllu).
+    """Return a sentence with its predicted labels in the format ``to``.
 
     ``more`` has further keys of a JSON object.
     """
     if to == "jsonl":
         return _as_json(block, labels, more, form, roles)
-    if to == form.kind == "conllu":
-        return _as_conllu(block, labels, roles)
+    if to == "conllu":
+        if form.kind == to:
+            return _as_conllu(block.lines, block.line_numbers, labels, roles)
+        lines = _conllu_lines(block, roles)
+        return _as_conllu(lines, list(lines), labels, roles)
     return _as_columns(block, labels, form, roles)
 
 
@@ -205,9 +208,20 @@ def _as_json(
     return json.dumps({**fields, name: list(labels), **more}, ensure_ascii=False) + "\n"
 
 
-def _as_conllu(block: Block, labels: Sequence[Any], roles: ColumnRoles) -> str:
-    lines = dict(block.lines)
-    for number, label in zip(block.line_numbers, labels, strict=True):
+def _conllu_lines(block: Block, roles: ColumnRoles) -> dict[int, str]:
+    """Return lines of CoNLL-U for the words of another format, and their tags if it has any."""
+    lines = {}
+    for i, token in enumerate(roles.tokens(block), start=1):
+        names = dict(zip(("form", "upos", "xpos"), map(str, cells(token)), strict=False))
+        lines[i] = "\t".join({**dict.fromkeys(CONLLU, "_"), "id": str(i), **names}.values())
+    return lines
+
+
+def _as_conllu(
+    given: dict[int, str], numbers: Sequence[int], labels: Sequence[Any], roles: ColumnRoles
+) -> str:
+    lines = dict(given)
+    for number, label in zip(numbers, labels, strict=True):
         columns = lines[number].rstrip(" ").split("\t")
         for name, cell in zip(roles.labels, cells(label), strict=True):
             columns[CONLLU.index(name)] = str(cell)

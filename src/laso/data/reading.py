@@ -13,11 +13,13 @@ from typing import IO, Any
 from laso.data.columns import Block, read_blocks
 from laso.data.formats import CONLLU, KINDS, LABELS, WORDS, Format, guessed
 from laso.data.lines import Source, name_of, numbered_lines
+from laso.data.offsets import tokens_and_labels
 from laso.data.tokenizer import sentences
 from laso.errors import BadData, listed, quoted
 from laso.files.opening import open_input
 
 HEAD = 1 << 16  # bytes of a file by which its format is detected
+NO_ARRAY = "expected a JSON object on each line: jq -c '.[]' FILE divides an array into lines"
 _NO_WORD = re.compile(r"\d+[-.]\d+\t")  # a multiword token or an empty node
 
 
@@ -146,14 +148,19 @@ def _object(line: str) -> dict[str, Any]:
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError) as error:
+        if line.lstrip().startswith("["):
+            raise BadData(f"found {quoted(line)}, {NO_ARRAY}") from None
         raise BadData(f"found {quoted(line)}, expected a JSON object ({error})") from None
     if not isinstance(fields, dict):
-        raise BadData(f"found {quoted(line)}, expected a JSON object")
+        raise BadData(f"found {quoted(line)}, {NO_ARRAY}")
     return fields
 
 
 def _columns(fields: dict[str, Any]) -> dict[str, list[Any]]:
     """Return the columns of a JSON object: its tokens, and all lists of the same length."""
+    marked = tokens_and_labels(fields)
+    if marked is not None:
+        return dict(zip((WORDS[0], LABELS[0]), marked, strict=True))
     name = next((name for name in WORDS if name in fields), None)
     words: Any
     if name is not None:

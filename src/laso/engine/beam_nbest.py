@@ -60,9 +60,9 @@ def _some(
         elif status == at.MORE_ENTRIES:
             steps = longer(steps, 2 * len(steps))
         elif status == at.MORE_NODES:
-            run = grown_run(run, status, f"input {int(one[0])}")
+            run = grown_run(run, status, f"input {int(one[0]) + 1}")
         else:
-            raise failure(status, f"input {int(one[0])}", machine.problem, run)
+            raise failure(status, dataset, int(one[0]), machine.problem, run)
     return by_input
 
 

@@ -51,11 +51,13 @@ def make_dataset(
 def _table(x: Any, i: int) -> Array:
     table = np.asarray(x)
     if table.size and not np.issubdtype(table.dtype, np.integer):
-        raise BadData(f"input {i} must be a table of integers, found {table.dtype}")
+        raise BadData(f"input {i + 1} must be a table of integers, found {table.dtype}")
     if table.ndim == 1:
         table = table.reshape(-1, 1)
     if table.ndim != 2:
-        raise BadData(f"input {i} must have one row for each item, found {table.ndim} dimensions")
+        raise BadData(
+            f"input {i + 1} must have one row for each item, found {table.ndim} dimensions"
+        )
     return np.asarray(table, np.int32)
 
 

@@ -192,7 +192,7 @@ class _Space:
         if before is not None:
             self.limits, self.room = np.maximum(self.limits, before.limits), before.room
         self.bounds, self.is_too_small = self.limits.tolist(), False
-        self.run = new_run(self.limits, table, problem, width=options.width, what="input 0")
+        self.run = new_run(self.limits, table, problem, width=options.width, what="input 1")
         large = self.room * self.run.states.nbytes > thresholds.KEPT_BYTES
         self.is_small = self.bounds[at.STEPS] <= thresholds.KEPT_STEPS and not large
         self.is_chain = isinstance(machine, ExactMachine) and self.bounds[at.FORM] == at.CHAIN
@@ -220,7 +220,7 @@ class _Space:
         self.call: Prepared | None
         if not exact:
             nodes = room * len(run.ints)
-            check_nodes(nodes, run.states.shape[1], "input 0")
+            check_nodes(nodes, run.states.shape[1], "input 1")
             states, ints, reals = (longer(a, nodes) for a in (run.states, run.ints, run.reals))
             given = (*given[:-1], run._replace(states=states, ints=ints, reals=reals))
             results = (paths.steps, Out(paths.ends, paths.scores))

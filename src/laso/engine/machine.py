@@ -17,6 +17,7 @@ from laso.engine.memory_limit import check_room
 from laso.engine.native import Kernels, compiled
 from laso.engine.option_kinds import Options
 from laso.engine.problem import CompiledProblem, has_named_factors, is_factored
+from laso.engine.reference import dead_end, input_of, output_of
 from laso.engine.weights.bloom import filtered, without_filter
 from laso.engine.weights.empty_rows import has_empty_rows, without_empty_rows
 from laso.engine.weights.hash_table import placed, used_slots
@@ -37,7 +38,7 @@ from laso.engine.workspace import (
     with_segments,
     with_shared,
 )
-from laso.errors import BadProblem, LasoError, SearchFailed, Unreachable
+from laso.errors import BadProblem, LasoError, SearchFailed, Unreachable, span
 
 MOST_TRIES = 10  # to make room for an update, each with twice the room of the one before
 
@@ -283,15 +284,17 @@ def grown_run(run: Run, status: int, what: str = "an input") -> Run:
 # --------------------------------------------------------------------------- errors
 
 
-def failure(status: int, what: str, problem: type[CompiledProblem], run: Run) -> LasoError:
-    """Return the error for the status of a call; ``what`` names the input."""
+def failure(
+    status: int, dataset: Dataset, i: int, problem: type[CompiledProblem], run: Run
+) -> LasoError:
+    """Return the error for the status of a call at input i; messages count inputs from 1."""
     if status == at.UNREACHABLE:
-        return Unreachable(
-            f"{what}: its output cannot be reached: at some y-good state no allowed step is y-good"
-        )
+        x, y = input_of(dataset, i), output_of(dataset, i)
+        reason = dead_end(problem, x, y, len(run.sums))
+        return Unreachable(f"example {i + 1}: {reason}")
     if status in (at.BAD_COUNT, at.BAD_BLOCK, at.BAD_KEY):
-        return broken_promise(what, problem, run)
-    return SearchFailed(f"{what}: the queue ran empty before a goal was dequeued")
+        return broken_promise(f"input {i + 1}", problem, run)
+    return SearchFailed(f"input {i + 1}: the queue ran empty before a goal was dequeued")
 
 
 PROMISES = {
@@ -318,7 +321,7 @@ def broken_promise(what: str, problem: type[CompiledProblem], run: Run) -> BadPr
     promise = MAX_LABELS if of_labels else PROMISES[method]
     return BadProblem(
         f"{what}: {promise}; {problem.__name__}.{method.name.lower()}: "
-        f"found {value}, expected {low} to {high}"
+        f"found {value}, expected {span(low, high)}"
     )
 
 
@@ -360,7 +363,7 @@ class Machine:
         limits = self.largest(dataset, order)
         longest = order[np.argmax(sizes(dataset, order))] if len(order) else 0
         width = self.options.width
-        run = new_run(limits, table, self.problem, width=width, what=f"input {longest}")
+        run = new_run(limits, table, self.problem, width=width, what=f"input {longest + 1}")
         return with_segments(self.problem, self.options, run, int(limits[at.FORM]))
 
     def learn(
@@ -389,10 +392,10 @@ class Machine:
                 tries += 1
                 table = grown_table(table, extra, moves=moves)
             elif status in (at.MORE_NODES, at.MORE_ENTRIES, at.MORE_SCRATCH):
-                run = grown_run(run, status, f"example {int(order[0])}")
+                run = grown_run(run, status, f"example {int(order[0]) + 1}")
             elif status != at.DONE:
                 run.meta[at.PENDING] = -1  # so that it can go on with other examples
-                raise failure(status, f"example {int(order[0])}", self.problem, run)
+                raise failure(status, dataset, int(order[0]), self.problem, run)
             note_capped(run, table)
         return table, run, wrong
 
@@ -446,9 +449,9 @@ class Machine:
             if status == at.MORE_ENTRIES:
                 steps = longer(steps, 2 * len(steps))
             elif status == at.MORE_NODES:
-                run = grown_run(run, status, f"input {int(order[first])}")
+                run = grown_run(run, status, f"input {int(order[first]) + 1}")
             elif status != at.DONE:
-                raise failure(status, f"input {int(order[first])}", self.problem, run)
+                raise failure(status, dataset, int(order[first]), self.problem, run)
         if len(run.caps) > 1 and not run.meta[at.CAPS_WANTED]:
             kept.of = table.v, run.caps
         return steps[: ends[-1] if len(ends) else 0], ends, scores

@@ -21,6 +21,7 @@ from laso.engine.kernels.weight_table import drop_features
 from laso.engine.layout import Array, Dataset, Input, Out
 from laso.engine.options import own_key
 from laso.engine.problem import CompiledProblem
+from laso.errors import out_of_reach, quoted
 from laso.problem import CompiledState, Node, Problem
 from laso.queues import MakeQueue, exact
 
@@ -177,6 +178,20 @@ def gold_path(problem: type[CompiledProblem], x: Input, y: Array, n_labels: int)
         path.append(step)
         state = reference.apply(x, state, step)
     return path
+
+
+def dead_end(problem: type[CompiledProblem], x: Input, y: Array, n_labels: int) -> str:
+    """Return why learning finds no path to an output."""
+    reference = Reference(problem, n_labels)
+    state = reference.initial(x)
+    for step in gold_path(problem, x, y, n_labels):
+        state = reference.apply(x, state, step)
+    if not reference.is_goal(x, state):
+        return out_of_reach(y.tolist(), state.row, len(list(reference.operators(x, state))))
+    return (
+        f"the output {quoted(y.tolist())} can be reached, but the search has joined a state on its "
+        "path with another: states of equal signature and key must have the same future"
+    )
 
 
 def exact_queue(keyed: bool) -> MakeQueue:

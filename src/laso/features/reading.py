@@ -13,7 +13,7 @@ from typing import IO, cast
 import numpy as np
 
 from laso.data.columns import batches, no_token
-from laso.data.formats import Format
+from laso.data.formats import ColumnRoles, Format, default_roles
 from laso.data.lines import Resumed, Source, name_of
 from laso.data.reading import check_format, format_of, read, whole
 from laso.data.table import Columns, table_of
@@ -43,7 +43,15 @@ def read_table(source: Source, *, format: Format | str = "columns") -> Columns: 
 
 
 def read_column_file(file: io.BytesIO, form: Format) -> Columns:
-    """Read a file of columns; another format, which would be taken for columns, is BadData."""
+    """Read a file of columns or of JSON lines; another, taken for columns, is BadData."""
+    if form.kind == "jsonl":
+        blocks = [block for block in read(file, format=form) if block.tokens]
+        if not blocks:
+            raise no_token(name_of(file))
+        names = blocks[0].names
+        roles = default_roles(form, names) if len(names) > 1 else ColumnRoles(names, (), 1)
+        chosen = [names.index(name) for name in (*roles.inputs, *roles.labels)]
+        return table_of(blocks).with_columns(chosen)
     check_format(name_of(file), form)
     return read_table(file)
 

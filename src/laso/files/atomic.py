@@ -17,7 +17,7 @@ import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 PATTERN = re.compile(r"\.laso-([0-9a-f]{8})-(\d+)-([0-9a-f]{8})-[0-9a-f]{8}\.tmp")
 OLD = 86400.0  # seconds until a file is taken for left behind, where processes cannot be asked for
@@ -80,6 +80,21 @@ def write_bytes(path: FilePath, data: bytes) -> None:
 def write_text(path: FilePath, text: str, *, errors: str = "strict") -> None:
     """Write a file in UTF-8, with the line ends that the text has, completely or not at all."""
     write_bytes(path, text.encode("utf-8", errors))
+
+
+def pyplot() -> Any:
+    """Return ``matplotlib.pyplot``, which draws into files."""
+    try:
+        import matplotlib
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "the package matplotlib is not there: python -m pip install 'laso[plots]'",
+            name="matplotlib",
+        ) from error
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    return pyplot
 
 
 def save_figure(figure: object, path: FilePath, **options: object) -> None:

@@ -77,14 +77,10 @@ class Reliability:
         path : path
             The image file. Plotting needs matplotlib (``laso[plots]``).
         """
-        import matplotlib
+        from laso.files.atomic import pyplot, save_figure
 
-        matplotlib.use("Agg")
-        from matplotlib import pyplot
-
-        from laso.files.atomic import save_figure
-
-        figure, axes = pyplot.subplots(figsize=(4, 4))
+        pictures = pyplot()
+        figure, axes = pictures.subplots(figsize=(4, 4))
         axes.plot([0, 1], [0, 1], color="grey", linewidth=1)
         axes.plot([b.probability for b in self.bins], [b.right for b in self.bins], marker="o")
         axes.set_xlabel("probability")
@@ -92,7 +88,7 @@ class Reliability:
         axes.set_title(f"expected calibration error {self.error:.4f}")
         figure.tight_layout()
         save_figure(figure, path)
-        pyplot.close(figure)
+        pictures.close(figure)
 
 
 def reliability(

@@ -106,6 +106,8 @@ class TreeScores:
     mlas: float | None = None
     labels: Mapping[str, Counts] = field(default_factory=dict)
     lengths: Mapping[str, tuple[int, float, float]] = field(default_factory=dict)
+    tags: Mapping[str, float] = field(default_factory=dict)
+    """The accuracy of predicted tags, by column."""
 
     @property
     def score(self) -> float:
@@ -122,6 +124,7 @@ class TreeScores:
             "clas": self.clas,
             "exact": self.exact,
             **({} if self.mlas is None else {"mlas": self.mlas}),
+            **({"tags": dict(self.tags)} if self.tags else {}),
             "labels": {
                 name: {"precision": n.precision, "recall": n.recall, "f": n.f, "gold": n.gold}
                 for name, n in self.labels.items()
@@ -138,6 +141,7 @@ class TreeScores:
         lines = [
             f"{self.sentences} sentences, {self.words} words; UAS {self.uas:.2f}, "
             f"LAS {self.las:.2f}, CLAS {self.clas:.2f}, {mlas}exact {self.exact:.2f} %",
+            *(f"  accuracy of {name}: {share:.2f} %" for name, share in self.tags.items()),
             "  words in the sentence    words     UAS     LAS",
             *(
                 f"  {name:21}  {n:7}  {uas:6.2f}  {las:6.2f}"

@@ -16,7 +16,7 @@ from laso.engine.kernels.promises import write_defaults
 from laso.engine.layout import Array, Dataset, Input, Out
 from laso.engine.native.method_checks import place_of, plain
 from laso.engine.problem import NAMES, CompiledProblem, is_factored, is_narrowed
-from laso.errors import BadProblem
+from laso.errors import BadProblem, span
 
 PATHS = 3  # of each input
 GOLD_PATHS = 2  # when learning: the gold path, and one that leaves it
@@ -408,7 +408,7 @@ class Trial:
             raise self._broken(
                 name,
                 f"{promise}; {self.problem.__name__}.{name}: found {found}, "
-                f"expected {low} to {high}",
+                f"expected {span(low, high)}",
                 PROMISE_MORE,
             )
 
@@ -437,4 +437,6 @@ class Trial:
         )
 
     def _broken(self, name: str, what: str, remedy: str) -> BadProblem:
-        return BadProblem(f"input {self.i}: {what}\n  {place_of(self.methods[name])}\n  {remedy}")
+        return BadProblem(
+            f"input {self.i + 1}: {what}\n  {place_of(self.methods[name])}\n  {remedy}"
+        )

@@ -187,18 +187,18 @@ def _raise(trial: Trial, error: Exception) -> NoReturn:
     method, place = origin(problem, error)
     if isinstance(error, IndexError):
         raise OutOfBounds(
-            f"{problem.__name__}.{method} leaves the bounds of an array at input {trial.i}: "
+            f"{problem.__name__}.{method} leaves the bounds of an array at input {trial.i + 1}: "
             f"{error}\n  {place}\n  {_room_for(str(error), trial)}"
         ) from error
     if isinstance(error, ReadOnly):
         raise BadProblem(
-            f"{problem.__name__}.{method} changes {error} at input {trial.i}, which it may only "
-            f"read\n  {place}\n  Write only to the arrays that the method is to fill: out, the "
-            "state in initial, new in apply."
+            f"{problem.__name__}.{method} changes {error} at input {trial.i + 1}, which it may "
+            f"only read\n  {place}\n  Write only to the arrays that the method is to fill: out, "
+            "the state in initial, new in apply."
         ) from error
     error.add_note(
-        f"{problem.__name__}.{method} raised this at input {trial.i}, when it ran uncompiled to be "
-        f"checked ({place})"
+        f"{problem.__name__}.{method} raised this at input {trial.i + 1}, when it ran "
+        f"uncompiled to be checked ({place})"
     )
     raise error
 

@@ -60,7 +60,7 @@ def decode_chains(
             machine.drive("best_many", dataset, order[done : done + 1], space, lambda _: paths)
             done += 1
         elif status != at.DONE:
-            grow(space, status, machine.problem, int(order[done]))
+            grow(space, status, machine.problem, dataset, int(order[done]))
 
 
 def chain_probabilities(
@@ -84,7 +84,7 @@ def chain_probabilities(
             probabilities[one] = machine.summed_marginals(dataset, order[done : done + 1], table)
             done += 1
         elif status != at.DONE:
-            grow(space, status, machine.problem, int(order[done]))
+            grow(space, status, machine.problem, dataset, int(order[done]))
     return probabilities
 
 

@@ -55,7 +55,7 @@ def chain_of(machine: ExactMachine, dataset: Dataset, order: Array, space: Space
             arrays = {name: getattr(chain, name) for name in fields}
             chain = chain._replace(**{name: longer(a, 2 * len(a)) for name, a in arrays.items()})
         elif status != at.DONE:
-            grow(space, status, machine.problem, int(order[done]))
+            grow(space, status, machine.problem, dataset, int(order[done]))
     return chain
 
 

@@ -31,6 +31,8 @@ from laso.engine.lattice.layout import (
     MAX_BOTH,
     N_EDGES,
     N_NODES,
+    NODE_AFTER,
+    NODE_BEFORE,
     ON_ALL_PATHS,
     ON_GOOD_PATHS,
     PART,
@@ -172,6 +174,8 @@ def marginals_many(dataset, order, table, run, options, lat, posteriors):
             written[first + e, KEY_AFTER] = nodes[edges[e, TARGET], ROUND]
             written[first + e, POSTERIOR_GROUP] = edges[e, EDGE_GROUP]
             written[first + e, POSTERIOR_LABEL] = edges[e, EDGE_LABEL]
+            written[first + e, NODE_BEFORE] = edges[e, SOURCE]
+            written[first + e, NODE_AFTER] = edges[e, TARGET]
             posteriors.probabilities[first + e] = lat.masses[e]
         used[STEPS_USED] = first + lat.meta[N_EDGES]
         posteriors.ends[used[INPUTS_USED]] = used[STEPS_USED]

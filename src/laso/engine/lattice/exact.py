@@ -72,6 +72,8 @@ class Marginals:
     key: Array  # the key after it
     group: Array
     label: Array
+    source: Array  # the node before the step
+    target: Array  # the node after it
     probability: Array
     ends: Array  # where the edges of each input end
     log_z: Array  # of each input
@@ -223,6 +225,8 @@ class ExactMachine:
             key=edges[:, la.KEY_AFTER],
             group=edges[:, la.POSTERIOR_GROUP],
             label=edges[:, la.POSTERIOR_LABEL],
+            source=edges[:, la.NODE_BEFORE],
+            target=edges[:, la.NODE_AFTER],
             probability=posteriors.probabilities[:used],
             ends=posteriors.ends,
             log_z=posteriors.logs,
@@ -395,5 +399,5 @@ class ExactMachine:
             if status == at.MORE_ENTRIES and more is not None:
                 more()
             elif status != at.DONE:
-                grow(space, status, self.problem, int(order[done]))
+                grow(space, status, self.problem, dataset, int(order[done]))
         return wrong

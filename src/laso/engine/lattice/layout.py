@@ -149,12 +149,14 @@ class HeadColumn(IntEnum):
 
 
 class PosteriorColumn(IntEnum):
-    """A step, by the keys before and after it."""
+    """A step, by the keys and the nodes before and after it."""
 
     KEY_BEFORE = 0
     KEY_AFTER = 1
     POSTERIOR_GROUP = 2
     POSTERIOR_LABEL = 3
+    NODE_BEFORE = 4
+    NODE_AFTER = 5
 
 
 class Used(IntEnum):
@@ -166,7 +168,7 @@ class Used(IntEnum):
 
 
 HEAD_NODE, HEAD_INDEX = HeadColumn
-KEY_BEFORE, KEY_AFTER, POSTERIOR_GROUP, POSTERIOR_LABEL = PosteriorColumn
+KEY_BEFORE, KEY_AFTER, POSTERIOR_GROUP, POSTERIOR_LABEL, NODE_BEFORE, NODE_AFTER = PosteriorColumn
 STEPS_USED, PATHS_USED, INPUTS_USED = Used
 
 # --------------------------------------------------------------------------- gradients

@@ -9,11 +9,11 @@ import numpy as np
 from laso.engine import layout as at
 from laso.engine.lattice import layout as la
 from laso.engine.lattice.layout import Gradient, Lattice
-from laso.engine.layout import Array, Run, WeightTable
-from laso.engine.machine import broken_promise, grown_table, longer
+from laso.engine.layout import Array, Dataset, Run, WeightTable
+from laso.engine.machine import failure, grown_table, longer
 from laso.engine.memory_limit import check_room
 from laso.engine.problem import CompiledProblem
-from laso.errors import LasoError, SearchFailed, Unreachable
+from laso.errors import SearchFailed
 
 
 @dataclass
@@ -69,7 +69,9 @@ def fixed_gradient(run: Run, rows: int) -> Gradient:
     return gradient
 
 
-def grow(space: Space, status: int, problem: type[CompiledProblem], i: int) -> None:
+def grow(
+    space: Space, status: int, problem: type[CompiledProblem], dataset: Dataset, i: int
+) -> None:
     """Make the room that a kernel lacks at input i, or raise the error that the status means."""
     lattice, gradient = space.lattice, space.gradient
     if status in (at.MORE_NODES, at.MORE_EDGES):
@@ -81,7 +83,7 @@ def grow(space: Space, status: int, problem: type[CompiledProblem], i: int) -> N
         lists = lattice.values.shape[1]
         size = sum(array.nbytes for array in lattice) * 2.0
         expected = "shorter inputs, fewer labels, or a beam instead of exact()"
-        check_room(size, f"{problem.__name__}, input {i}", expected)
+        check_room(size, f"{problem.__name__}, input {i + 1}", expected)
         space.lattice = new_lattice(space.run, lists=lists, nodes=nodes, edges=edges)
     elif status == at.MORE_SLOTS:
         n = 2 * len(gradient.rows)
@@ -102,12 +104,6 @@ def grow(space: Space, status: int, problem: type[CompiledProblem], i: int) -> N
         if len(space.clocks):
             space.clocks = longer(space.clocks, len(table.v))
     else:
-        raise _failure(status, f"{problem.__name__}, input {i}", problem, space.run)
-
-
-def _failure(status: int, what: str, problem: type[CompiledProblem], run: Run) -> LasoError:
-    if status == at.UNREACHABLE:
-        return Unreachable(f"{what}: no allowed path leads to its output")
-    if status in (at.BAD_COUNT, at.BAD_BLOCK, at.BAD_KEY):
-        return broken_promise(what, problem, run)
-    return SearchFailed(f"{what}: no path leads to a goal")
+        if status == at.FAILED:
+            raise SearchFailed(f"input {i + 1}: no path leads to a goal")
+        raise failure(status, dataset, i, problem, space.run)

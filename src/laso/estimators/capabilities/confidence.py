@@ -20,7 +20,7 @@ from laso.engine.reference import gold_path, input_of, output_of
 from laso.engine.weights.row_layouts import densified
 from laso.estimators.capabilities.nbest import ALL, nbest_paths, path_outputs
 from laso.metrics.calibration import Reliability, reliability
-from laso.tasks.base import Decision
+from laso.tasks.base import Decision, Task
 
 if TYPE_CHECKING:
     from laso.estimators.prediction import Predictor
@@ -29,9 +29,6 @@ TEMPERATURE = "temperature"  # its key in the metadata of a model
 RANGE = (-3.0, 7.0)  # of the logarithm of temperatures
 TRIES = 16
 LEAST = 1e-6  # the least probability that counts in fitting
-
-Placed = tuple[int, int, int]
-"""A step with the item at which it begins: (first, group, label)."""
 
 
 class Part(NamedTuple):
@@ -77,21 +74,45 @@ def chunk_confidences(
 
 def marginals(
     model: Predictor, engine: ExactMachine, dataset: Dataset, *, least: float
-) -> list[dict[tuple[str, int, int], float]]:
-    """The probability of each step (name, first item, end) of each input, if not below least."""
-    task, result = model.task_, []
+) -> list[dict[Decision, float]]:
+    """The decisions (name, first item, end) of each input that are as probable as ``least``."""
+    result = []
     for i in all_of(dataset):  # one at a time: the steps of an input are many
         edges = engine.marginals(dataset, np.array([i]), model.weights_)
-        columns = [edges.start, edges.key, edges.group, edges.label]
-        steps, which = np.unique(np.column_stack(columns), axis=0, return_inverse=True)
-        sums = np.bincount(which.ravel(), edges.probability, len(steps))
-        likely = np.flatnonzero(sums >= least)
-        one: dict[tuple[str, int, int], float] = {}
-        for (start, end, group, label), p in zip(steps[likely].tolist(), sums[likely], strict=True):
-            name = (task.describe(group, label).name, start, end)
-            one[name] = one.get(name, 0.0) + float(p)
-        result.append(one)
+        sums = sorted(_decision_probabilities(model.task_, edges).items(), key=lambda s: s[0][1:])
+        result.append({decision: p for decision, p in sums if p >= least})
     return result
+
+
+def _decision_probabilities(task: Task, edges: Marginals) -> dict[Decision, float]:
+    """The probability of each decision: of all paths through a lattice on which it is taken.
+
+    Given its node, the next step does not depend on the steps before, so a place (the items that
+    are covered) is as probable as the paths to it. A task of its own path_decisions is asked about
+    one path to each node.
+    """
+    by_describe = type(task).path_decisions is Task.path_decisions
+    nodes = np.bincount(edges.source, edges.probability) if len(edges.source) else np.zeros(1)
+    columns = (edges.source, edges.target, edges.group, edges.label, edges.probability)
+    places: dict[int, dict[Any, float]] = {0: {0 if by_describe else (): 1.0}}
+    sums: dict[Decision, float] = {}
+    for source, target, group, label, p in zip(*(c.tolist() for c in columns), strict=True):
+        share = p / nodes[source] if nodes[source] else 0.0
+        after = places.setdefault(target, {})
+        for place, probability in places[source].items():
+            decision: Decision | None
+            if by_describe:
+                name, length = task.describe(group, label)
+                decision = (name, place, place + length)
+                reached: Any = place + length
+            else:
+                path = (*place, (group, label))
+                decision = task.path_decisions(path)[-1]
+                reached = next(iter(after), path)
+            after[reached] = after.get(reached, 0.0) + probability * share
+            if decision is not None:
+                sums[decision] = sums.get(decision, 0.0) + probability * share
+    return {decision: min(1.0, p) for decision, p in sums.items()}
 
 
 def _by_temperature(
@@ -140,49 +161,17 @@ def _of_lattice(
     result = []
     for i, (begin, end) in enumerate(pairwise([0, *ends.tolist()])):
         edges = engine.marginals(dataset, order[i : i + 1], table)
-        probabilities = _along(edges, steps[begin:end])
+        sums = _decision_probabilities(model.task_, edges)
         whole = float(np.exp(scores[i] - edges.log_z[0]))
-        parts = _parts(model, _placed(model, steps[begin:end]), probabilities)
+        parts = [Part(*each, sums[each]) for each in _decided(model, steps[begin:end])]
         result.append(Confidence(outputs[i], min(1.0, whole), parts))
     return result
-
-
-def _along(edges: Marginals, path: Array) -> list[float]:
-    """The probability of each step of a path, found by the key at which it begins."""
-    sums: dict[Placed, float] = {}
-    after: dict[Placed, int] = {}
-    columns = (edges.start, edges.group, edges.label, edges.key, edges.probability)
-    for start, group, label, key, p in zip(*(c.tolist() for c in columns), strict=True):
-        sums[start, group, label] = sums.get((start, group, label), 0.0) + p
-        after[start, group, label] = key
-    probabilities, at = [], 0
-    for group, label in path.tolist():
-        probabilities.append(sums[at, group, label])
-        at = after[at, group, label]
-    return probabilities
 
 
 def _decided(model: Predictor, steps: Array) -> list[Decision]:
     """What the steps of a path decide, in the order of the items."""
     decisions = model.task_.path_decisions([(group, label) for group, label in steps.tolist()])
     return sorted((each for each in decisions if each is not None), key=lambda each: each[1])
-
-
-def _placed(model: Predictor, steps: Array) -> list[Placed]:
-    """The steps of a path with the items at which they begin."""
-    placed, first = [], 0
-    for group, label in steps.tolist():
-        placed.append((first, group, label))
-        first += model.task_.describe(group, label).length
-    return placed
-
-
-def _parts(model: Predictor, path: Sequence[Placed], probabilities: Sequence[float]) -> list[Part]:
-    parts = []
-    for (start, group, label), probability in zip(path, probabilities, strict=True):
-        name, n = model.task_.describe(group, label)
-        parts.append(Part(name, start, start + n, min(1.0, probability)))
-    return parts
 
 
 def softmax(scores: Array) -> Array:
@@ -227,9 +216,7 @@ def gold_decisions(model: Predictor, inputs: Any, outputs: Any) -> list[set[tupl
     problem, result = task.problem_for(dataset), []
     for i in range(len(gold)):
         path = gold_path(problem, input_of(dataset, i), output_of(dataset, i), len(task.classes))
-        placed = _placed(model, np.array(path, np.int32).reshape(-1, 2))
-        parts = _parts(model, placed, [1.0] * len(placed))
-        result.append({(part.label, part.start, part.end) for part in parts})
+        result.append(set(_decided(model, np.array(path, np.int32).reshape(-1, 2))))
     return result
 
 

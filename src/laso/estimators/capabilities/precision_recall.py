@@ -83,14 +83,10 @@ def plot(points: Sequence[Point], path: str | os.PathLike[str]) -> None:
     path : path
         The image file. Plotting needs matplotlib (``laso[plots]``).
     """
-    import matplotlib
+    from laso.files.atomic import pyplot, save_figure
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    from laso.files.atomic import save_figure
-
-    figure, axes = pyplot.subplots(figsize=(5, 4))
+    pictures = pyplot()
+    figure, axes = pictures.subplots(figsize=(5, 4))
     axes.plot([p.recall for p in points], [p.precision for p in points], marker="o")
     for point in points:
         axes.annotate(f"{point.bias:+g}", (point.recall, point.precision))
@@ -98,4 +94,4 @@ def plot(points: Sequence[Point], path: str | os.PathLike[str]) -> None:
     axes.set_ylabel("precision, %")
     figure.tight_layout()
     save_figure(figure, path)
-    pyplot.close(figure)
+    pictures.close(figure)

@@ -65,11 +65,13 @@ class Jackknife:
     def tagged(self, data: Data) -> Columns:
         """Return sentences with their predicted tags, in place of those that they may have."""
         table = require_columns(data)
+        if not len(table):
+            return table
         words = replace(table, columns=table.columns[:1])
         columns = [table.columns[0]]
         inputs = _sentences(words)
         for tagger in self.fitted:
-            labels = list(chain.from_iterable(tagger.predict(inputs) if inputs else []))
+            labels = list(chain.from_iterable(tagger.predict(inputs)))
             columns += _columns(labels, _n_layers(tagger))
         return replace(table, columns=columns)
 

@@ -207,8 +207,9 @@ class ParsingTask(SequenceTask):
 
     def read_inputs(self, X: Any) -> Data:
         """Return sentences without their trees, and with predicted tags if there are taggers."""
-        data = super().read_inputs(X)
-        return data if self.tags is None else self.tags.tagged(data)
+        if self.tags is None:
+            return super().read_inputs(X)
+        return self.tags.tagged(self._unlabelled(self.read_data(X, named=False)))
 
     @property
     def ignored_columns(self) -> int:
