@@ -5,6 +5,7 @@ Commands import what they need when they run, so that ``laso --help`` is quick.
 
 from __future__ import annotations
 
+import io
 import sys
 import warnings
 from typing import Annotated
@@ -21,7 +22,18 @@ from laso import (
     Unreachable,
     __version__,
 )
-from laso.cli import average, data, demo, evaluate, freeze, inspect, tag, train, warmup
+from laso.cli import (
+    average,
+    data,
+    demo,
+    evaluate,
+    freeze,
+    inspect,
+    interrupts,
+    tag,
+    train,
+    warmup,
+)
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, add_completion=False)
 
@@ -77,8 +89,12 @@ def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
 def main() -> None:
     """Run the command line; an error is one line on stderr, and its kind sets the exit code."""
     warnings.showwarning = _show_warning
+    for stream in (sys.stdout, sys.stderr):  # words of models may have half a pair of surrogates
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
-        app(prog_name="laso")
+        with interrupts.ending():
+            app(prog_name="laso")
     except (LasoError, OSError) as error:
         codes = CODES | dict.fromkeys(DATA, 3)
         code = next((code for kind, code in codes.items() if isinstance(error, kind)), 1)

@@ -1,13 +1,43 @@
-"""Ctrl-C while a model is trained: what has been learned is saved before the command ends."""
+"""Signals: what has been learned is saved at Ctrl-C, and no temporary file stays behind."""
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from laso.estimators import SearchEstimator
+
+
+class Ended(BaseException):
+    """A signal that ends the command, after it has removed its temporary files."""
+
+
+@contextmanager
+def ending() -> Iterator[None]:
+    """End as by SIGTERM or SIGHUP, but leave with statements first, which remove files."""
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    is_main = threading.current_thread() is threading.main_thread()
+    ours = [n for n in numbers if is_main and signal.getsignal(n) is signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, _end)
+    try:
+        yield
+    except Ended as ended:
+        (number,) = ended.args
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _end(number: int, frame: Any) -> None:
+    raise Ended(number)
 
 
 class Interrupts:

@@ -176,7 +176,7 @@ def unused_resources(model: SearchEstimator) -> str | None:
     if words is not None and (words.numbers(list(FREQUENT)) >= 0).all():
         return (
             "English word lists and clusters may help: pip install 'laso[lists]', then train with "
-            "--set 'resources=[\"names\", \"places\", \"clusters\"]'"
+            '--set \'resources=["names", "places", "clusters"]\''
         )
     return (
         "word lists of this language may help, such as names: train with "

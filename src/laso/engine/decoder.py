@@ -24,6 +24,9 @@ from laso.engine.layout import Array, Dataset, Out, WeightTable
 from laso.engine.machine import Machine, all_of, check_nodes, longer, new_run
 from laso.engine.native import compiled
 from laso.engine.native.calls import Prepared
+from laso.engine.native.dispatch import work_of
+from laso.engine.native.waiting import entered, in_main_thread, results_of
+from laso.engine.problem import is_foreign
 from laso.engine.weights.bloom import filtered
 from laso.engine.weights.packed_rows import faster
 from laso.engine.weights.row_layouts import densified, largest_of
@@ -101,11 +104,14 @@ class Decoder:
             space = self._free.pop()
         except IndexError:
             space = _Space(self.machine, self.single_table, dataset)
-        kept, result = space, method(space, dataset)
-        while result is None and space.is_too_small:
-            space = _Space(self.machine, self.single_table, dataset, space)
-            kept = space if space.is_small else kept
-            result = method(space, dataset)
+        try:
+            kept, result = space, method(space, dataset)
+            while result is None and space.is_too_small:
+                space = _Space(self.machine, self.single_table, dataset, space)
+                kept = space if space.is_small else kept
+                result = method(space, dataset)
+        except IndexError:  # a method of a user's own leaves an array; the machine names it
+            return None
         if kept.is_small:
             self._free.append(kept)
         return result
@@ -197,6 +203,8 @@ class _Space:
         self.is_small = self.bounds[at.STEPS] <= thresholds.KEPT_STEPS and not large
         self.is_chain = isinstance(machine, ExactMachine) and self.bounds[at.FORM] == at.CHAIN
         self.is_checked = is_needed(problem)
+        work = work_of(self.run, self.bounds[at.STEPS], exact=isinstance(machine, ExactMachine))
+        self.is_short = work < thresholds.SHORT_WORK and not is_foreign(problem)
         self.most = np.ones(len(at.Limit), np.int64)
         self.largest: Prepared | None = compiled(problem).prepared(
             "largest", one_input, self.order, self.most, np.zeros(len(at.Limit), np.int64)
@@ -244,7 +252,7 @@ class _Space:
     def has_found(self, call: Prepared) -> bool:
         """Decode the input that is in place; False if there was not enough room, or a fault."""
         self.paths.used.fill(0)
-        _, status = call()
+        status = self._status_of(call)
         if status == at.DONE:
             return True
         self.is_too_small = (
@@ -252,6 +260,15 @@ class _Space:
         )
         self.room *= 4
         return False
+
+    def _status_of(self, call: Prepared) -> int:
+        """Make a call, which Ctrl-C can end, and return its status."""
+        if self.is_short or not in_main_thread():
+            return call()[1]
+        ((_, status),) = results_of([lambda: entered(call, self.run.meta)])
+        if status == at.STOPPED:
+            raise KeyboardInterrupt
+        return int(status)
 
     def label_probabilities(self, dataset: Dataset) -> Array | None:
         """Return the probability of each label at each item; None if the machine must find it."""
@@ -263,7 +280,7 @@ class _Space:
         if self.summing is None:
             return None
         self.summing.copy_from(call, N_ARRAYS)
-        _, status = self.summing()
+        status = self._status_of(self.summing)
         return self.probabilities[: self.starts[1]].copy() if status == at.DONE else None
 
     def takes(self, dataset: Dataset, call: Prepared) -> bool:
@@ -285,6 +302,6 @@ class _Space:
             self.machine.check(dataset, all_of(dataset), self.table, learning=False)
         largest.copy_from(call, N_ARRAYS)
         self.most.fill(1)
-        largest()
+        results_of([largest]) if self.is_checked and in_main_thread() else largest()
         self.is_too_small = any(map(int.__gt__, self.most.tolist(), self.bounds))
         return not self.is_too_small

@@ -15,6 +15,7 @@ import numpy as np
 from laso.engine import layout as at
 from laso.engine.layout import Array, Dataset, WeightTable
 from laso.engine.machine import averaged, current
+from laso.engine.native import waiting
 from laso.engine.weights.row_layouts import measure
 from laso.training import Progress, visiting_order
 
@@ -215,6 +216,8 @@ def train(
                     training.norm = math.sqrt(max(0.0, float(training.table.reals[at.SQUARE])))
                     plan.after(training, lambda: training.table)
                 stop()
+        except waiting.Abandoned:  # the weights may still change
+            raise
         except KeyboardInterrupt:
             training.interrupted = True
             settle()
@@ -239,6 +242,7 @@ def _deferred_interrupt() -> Iterator[Callable[[], None]]:
         if asked:
             raise KeyboardInterrupt
         asked = True
+        waiting.defer(asked=True)
 
     def stop() -> None:
         if asked:
@@ -251,4 +255,5 @@ def _deferred_interrupt() -> Iterator[Callable[[], None]]:
     try:
         yield stop
     finally:
+        waiting.defer(asked=False)
         signal.signal(signal.SIGINT, before)

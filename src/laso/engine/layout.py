@@ -123,10 +123,15 @@ class Status(IntEnum):
     BAD_BLOCK = 10  # a block that does not exist, or a sub-block that is not below its block
     BAD_KEY = 11  # a round that does not exist, or that is not after the present one
     NO_CHAIN = 12  # the lattice has another form
+    BAD_VALUE = 13  # the value of a feature is no finite number
+    STOPPED = 14  # Ctrl-C ended the call, after the present node or input
 
 
 DONE, UNREACHABLE, FAILED, MORE_NODES, MORE_ROWS, MORE_ENTRIES, MORE_SCRATCH = tuple(Status)[:7]
-MORE_EDGES, MORE_SLOTS, BAD_COUNT, BAD_BLOCK, BAD_KEY, NO_CHAIN = tuple(Status)[7:]
+MORE_EDGES, MORE_SLOTS, BAD_COUNT, BAD_BLOCK, BAD_KEY, NO_CHAIN = tuple(Status)[7:13]
+BAD_VALUE, STOPPED = tuple(Status)[13:]
+FAULTS = (BAD_COUNT, BAD_BLOCK, BAD_KEY, BAD_VALUE)
+MOST_FACTORS = 10_000  # of a step; more have no end
 
 
 class StepColumn(IntEnum):
@@ -393,6 +398,8 @@ class RunMeta(IntEnum):
     CAPPED_AT = 33  # where its weights are in memory
     CAPS_WANTED = 34  # whether the caps are to be chosen
     NOTES = 35  # the place in its round of the node whose steps are noted; -1: none
+    STOP = 36  # another thread asks the call to end (see native/waiting.py)
+    BLOCKS_VISITED = 37  # of one step, those of all ways from its block down counted apart
 
 
 PARENT, GROUP, LABEL, GOOD, DEPTH, KEY, GOAL, ORDER, PATHS = NodeColumn
@@ -419,9 +426,10 @@ FAULT_LOW, FAULT_HIGH, ERRORS, MOST_FEATURES, FIRST_NAMED, NAMED_MASK, WEIGHTS, 
     18:26
 ]
 DROPOUT_SEED, VISIT, LISTED, LISTED_FEATURES, RAISED = META[26:31]
-CAPPED_UPDATES, CAPPED_TICKS, CAPPED_AT, CAPS_WANTED, NOTES = META[31:]
+CAPPED_UPDATES, CAPPED_TICKS, CAPPED_AT, CAPS_WANTED, NOTES, STOP, BLOCKS_VISITED = META[31:]
 MOST_NOTED = 128  # steps of a node
 DROPOUT_SCALE = 1 << 31
+MOST_VISITED = 1 << 20  # blocks below one step
 LAST_FEATURES, NO_FEATURES = -1, -2  # values of STACK_TOP when the stack is empty
 
 

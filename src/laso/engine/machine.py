@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,9 @@ from laso.engine import layout as at
 from laso.engine import option_kinds as kinds
 from laso.engine.checking.own_problems import check_inputs, is_needed
 from laso.engine.layout import Array, Dataset, Out, Run, WeightTable
-from laso.engine.memory_limit import check_room
+from laso.engine.memory_limit import check_room, new_arrays
 from laso.engine.native import Kernels, compiled
+from laso.engine.native.waiting import results_of
 from laso.engine.option_kinds import Options
 from laso.engine.problem import CompiledProblem, has_named_factors, is_factored
 from laso.engine.reference import dead_end, input_of, output_of
@@ -31,6 +33,7 @@ from laso.engine.weights.row_layouts import (
 )
 from laso.engine.workspace import (
     KeptCaps,
+    bundle_shapes,
     capped,
     named_rows,
     note_capped,
@@ -188,10 +191,14 @@ def mapped(function: Callable[[Any], Any], parts: list[Any]) -> list[Any]:
     """Return the results for all parts, each computed in a thread of its own."""
     if len(parts) == 1:
         return [function(parts[0])]
-    from concurrent.futures import ThreadPoolExecutor
+    threads = min(len(parts), 2 * default_threads())
+    groups = [parts[i::threads] for i in range(threads)]
+    found = results_of([partial(_each, function, group) for group in groups])
+    return [found[i % threads][i // threads] for i in range(len(parts))]
 
-    with ThreadPoolExecutor(min(len(parts), 2 * default_threads())) as pool:
-        return list(pool.map(function, parts))
+
+def _each(function: Callable[[Any], Any], parts: list[Any]) -> list[Any]:
+    return [function(part) for part in parts]
 
 
 def default_threads() -> int:
@@ -207,53 +214,61 @@ def all_of(dataset: Dataset) -> Array:
 # --------------------------------------------------------------------------- working space
 
 
+SMALLER = "shorter inputs, fewer labels or layers, or a narrower beam"
+
+
 def new_run(
     most: Array, table: WeightTable, problem: type[CompiledProblem], *, width: int, what: str
 ) -> Run:
     """Return working space for inputs within the limits ``most``; ``what`` names the largest."""
-    rounds = int(most[at.STEPS]) + 1
+    limits = [int(limit) for limit in most]
+    rounds, n_groups, blocks = limits[at.STEPS] + 1, limits[at.MAX_GROUPS], limits[at.BLOCKS]
     nodes = 2 * rounds * (width + 1) + 16
-    check_nodes(nodes, int(most[at.STATE_SIZE]), what)
-    features = int(most[at.MAX_FEATURES]) + at.SLACK
-    scratch = max(2 * (rounds + width) + 64, n_labels(table))
-    blocks, labels, dtype = int(most[at.BLOCKS]), n_labels(table), table.v.dtype
-    factors = int(most[at.FACTORS]) + 1 if is_factored(problem) else 0
+    check_nodes(nodes, limits[at.STATE_SIZE], what)
+    features = limits[at.MAX_FEATURES] + at.SLACK
+    labels, dtype = n_labels(table), table.v.dtype
+    scratch = max(2 * (rounds + width) + 64, labels)
+    factors = limits[at.FACTORS] + 1 if is_factored(problem) else 0
     if has_named_factors(problem):
-        features = int(factors * most[at.MAX_FEATURES]) + at.SLACK
-    run = Run(
-        states=np.zeros((nodes, most[at.STATE_SIZE]), np.int32),
-        ints=np.zeros((nodes, len(at.NodeColumn)), np.int64),
-        reals=np.zeros((nodes, len(at.NodeReal))),
-        limits=np.zeros(len(at.Limit), np.int64),
-        agenda=np.zeros((rounds + at.EXTRA_LISTS, at.FIRST + width), np.int64),
-        groups=np.zeros(most[at.MAX_GROUPS] + at.SLACK, np.int32),
-        choices=np.zeros(labels + at.SLACK, np.int32),
-        noted=np.zeros((width, at.FIRST_NOTED + 2 * at.MOST_NOTED), np.int64),
-        noted_sums=np.zeros((width, at.MOST_NOTED), dtype),
-        group_bounds=np.zeros(most[at.MAX_GROUPS] + at.SLACK),
-        best_scores=np.zeros(width),
-        out=Out(np.zeros(features, np.int64), np.ones(features)),
-        rows=np.zeros(features, np.int64),
-        caps=np.zeros(1, np.uint8),
-        expanded=np.zeros((0, at.FIRST_EXPANDED), np.int64),
-        sums=np.zeros(labels, dtype),
-        bundle_names=np.zeros(0, np.int64),
-        bundle_sums=np.zeros((0, labels), dtype),
-        bundle_maxima=np.zeros(0),
-        block_owners=np.zeros(blocks, np.int64),
-        factor_rows=np.zeros((factors, len(at.FactorColumn)), np.int64),
-        waiting=np.zeros((factors, len(at.WaitingColumn)), np.int64),
-        block_stack=np.zeros((blocks + 1, len(at.StackColumn)), np.int64),
-        meta=np.zeros(len(at.RunMeta), np.int64),
-        delta=np.zeros((1 << 10, len(at.DeltaColumn)), np.int64),
-        values=np.zeros(1 << 10),
-        compared=np.zeros((len(at.Side), scratch), np.int64),
-        coefficients=np.zeros((len(at.Side), scratch)),
-        scratch=np.zeros((len(at.ScratchRow), scratch), np.int64),
-        losses=np.zeros(len(at.LossColumn)),
-    )
+        features = factors * limits[at.MAX_FEATURES] + at.SLACK
+    long, real, int32 = np.int64, np.float64, np.int32
+    kinds_of: dict[str, tuple[tuple[int, ...], Any]] = {
+        "states": ((nodes, limits[at.STATE_SIZE]), int32),
+        "ints": ((nodes, len(at.NodeColumn)), long),
+        "reals": ((nodes, len(at.NodeReal)), real),
+        "limits": ((len(at.Limit),), long),
+        "agenda": ((rounds + at.EXTRA_LISTS, at.FIRST + width), long),
+        "groups": ((n_groups + at.SLACK,), int32),
+        "choices": ((labels + at.SLACK,), int32),
+        "noted": ((width, at.FIRST_NOTED + 2 * at.MOST_NOTED), long),
+        "noted_sums": ((width, at.MOST_NOTED), dtype),
+        "group_bounds": ((n_groups + at.SLACK,), real),
+        "best_scores": ((width,), real),
+        "keys": ((features,), long),
+        "feature_values": ((features,), real),
+        "rows": ((features,), long),
+        "caps": ((1,), np.uint8),
+        "expanded": ((0, at.FIRST_EXPANDED), long),
+        "sums": ((labels,), dtype),
+        "block_owners": ((blocks,), long),
+        "factor_rows": ((factors, len(at.FactorColumn)), long),
+        "waiting": ((factors, len(at.WaitingColumn)), long),
+        "block_stack": ((blocks + 1, len(at.StackColumn)), long),
+        "meta": ((len(at.RunMeta),), long),
+        "delta": ((1 << 10, len(at.DeltaColumn)), long),
+        "values": ((1 << 10,), real),
+        "compared": ((len(at.Side), scratch), long),
+        "coefficients": ((len(at.Side), scratch), real),
+        "scratch": ((len(at.ScratchRow), scratch), long),
+        "losses": ((len(at.LossColumn),), real),
+        **bundle_shapes(0, labels, dtype),
+    }
+    arrays = new_arrays(kinds_of, what, SMALLER)
+    out = Out(arrays.pop("keys"), arrays.pop("feature_values"))
+    out.values.fill(1.0)
+    run = Run(out=out, **arrays)
     run.meta[at.PENDING], run.meta[at.MOST_FEATURES] = -1, most[at.MAX_FEATURES]
-    return with_bundles(run, blocks + factors, named_rows(problem, factors))
+    return with_bundles(run, blocks + factors, named_rows(problem, factors), what)
 
 
 def check_nodes(n: int, size: int, what: str) -> None:
@@ -292,7 +307,7 @@ def failure(
         x, y = input_of(dataset, i), output_of(dataset, i)
         reason = dead_end(problem, x, y, len(run.sums))
         return Unreachable(f"example {i + 1}: {reason}")
-    if status in (at.BAD_COUNT, at.BAD_BLOCK, at.BAD_KEY):
+    if status in at.FAULTS:
         return broken_promise(f"input {i + 1}", problem, run)
     return SearchFailed(f"input {i + 1}: the queue ran empty before a goal was dequeued")
 
@@ -300,15 +315,21 @@ def failure(
 PROMISES = {
     at.Method.LIMITS: "a path is longer than STEPS",
     at.Method.GROUPS: "the number of groups must stay within MAX_GROUPS",
-    at.Method.FACTORS: "a factor's group must be below FACTORS, and its label must exist",
+    at.Method.FACTORS: "a factor's group must be below FACTORS, its label must exist, and a step "
+    f"has at most {at.MOST_FACTORS} factors",
     at.Method.BLOCK: "a block must be below BLOCKS",
-    at.Method.SUB_BLOCK: "a sub-block must have a smaller number than its block",
+    at.Method.SUB_BLOCK: "a sub-block must have a smaller number than its block, a block no more "
+    "of them than there are such numbers, and a step at most a million",
     at.Method.BLOCK_FEATURES: "the number of features must stay within MAX_FEATURES",
     at.Method.FEATURES: "the number of features must stay within MAX_FEATURES",
     at.Method.KEY: "the key must rise with every step and stay within STEPS",
     at.Method.CHOICES: "a listed label must exist",
 }
-MAX_LABELS = "MAX_LABELS must stay within the width of the weights"
+OF_LIMITS = {
+    at.BAD_COUNT: "MAX_LABELS must stay within the width of the weights",
+    at.BAD_BLOCK: "CHAIN: BLOCKS must be the number of items",
+}
+FINITE = "the values of features must be finite numbers"
 
 
 def broken_promise(what: str, problem: type[CompiledProblem], run: Run) -> BadProblem:
@@ -317,12 +338,12 @@ def broken_promise(what: str, problem: type[CompiledProblem], run: Run) -> BadPr
     value, low, high = (
         int(run.meta[column]) for column in (at.FAULT_VALUE, at.FAULT_LOW, at.FAULT_HIGH)
     )
-    of_labels = method == at.IN_LIMITS and run.meta[at.FAULT] == at.BAD_COUNT
-    promise = MAX_LABELS if of_labels else PROMISES[method]
-    return BadProblem(
-        f"{what}: {promise}; {problem.__name__}.{method.name.lower()}: "
-        f"found {value}, expected {span(low, high)}"
-    )
+    promise, expected = PROMISES[method], f"found {value}, expected {span(low, high)}"
+    if method == at.IN_LIMITS:
+        promise = OF_LIMITS.get(at.Status(run.meta[at.FAULT]), promise)
+    if run.meta[at.FAULT] == at.BAD_VALUE:
+        promise, expected = FINITE, f"found {value} that are not, for example after 5.0 / 0"
+    return BadProblem(f"{what}: {promise}; {problem.__name__}.{method.name.lower()}: {expected}")
 
 
 # --------------------------------------------------------------------------- the engine
@@ -393,6 +414,9 @@ class Machine:
                 table = grown_table(table, extra, moves=moves)
             elif status in (at.MORE_NODES, at.MORE_ENTRIES, at.MORE_SCRATCH):
                 run = grown_run(run, status, f"example {int(order[0]) + 1}")
+            elif status == at.STOPPED:
+                run.meta[at.PENDING] = -1
+                break
             elif status != at.DONE:
                 run.meta[at.PENDING] = -1  # so that it can go on with other examples
                 raise failure(status, dataset, int(order[0]), self.problem, run)

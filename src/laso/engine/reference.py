@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from laso.engine.kernels.weight_table import drop_features
 from laso.engine.layout import Array, Dataset, Input, Out
 from laso.engine.options import own_key
 from laso.engine.problem import CompiledProblem
-from laso.errors import out_of_reach, quoted
+from laso.errors import BadProblem, out_of_reach, quoted
 from laso.problem import CompiledState, Node, Problem
 from laso.queues import MakeQueue, exact
 
@@ -114,21 +113,31 @@ class Reference(Problem):
     def _factors(self, x: Input, row: Array, operator: Operator) -> Iterator[Operator]:
         """Yield group and label of the factors of a step, whose own are the first."""
         yield operator
-        for i in count():
+        for i in range(at.MOST_FACTORS + 1):
             group, label = self.problem.factors(x, row, operator[0], i)
             if group < 0:
                 return
             yield int(group), operator[1] if label == at.SAME_LABEL else int(label)
+        raise self._endless("factors")
 
     def _blocks(self, x: Input, block: int) -> Iterator[int]:
         """Yield the sub-blocks of a block, all the way down, then the block."""
-        if block >= 0:
-            for i in count():
-                below = int(self.problem.sub_block(x, block, i))
-                if below < 0:
-                    break
-                yield from self._blocks(x, below)
-            yield block
+        stack, visited = [(block, 0)] if block >= 0 else [], 0
+        while stack:
+            block, i = stack.pop()
+            below = int(self.problem.sub_block(x, block, i))
+            visited += 1
+            if below < 0:
+                yield block
+            elif below >= block or i >= block or visited > at.MOST_VISITED:
+                raise self._endless("sub_block")
+            else:
+                stack += [(block, i + 1), (below, 0)]
+
+    def _endless(self, method: str) -> BadProblem:
+        return BadProblem(
+            f"{self.problem.__name__}.{method} has not returned -1, expected fewer calls until then"
+        )
 
     def is_good(self, x: Input, y: Array, node: Node) -> bool:
         state: State = node.state

@@ -27,5 +27,8 @@ MOST_GROWTH = 64  # times the usual number of nodes and edges
 # Threads (estimators/prediction.py)
 THREADED_ITEMS = 2000  # for fewer, threads cost more than they bring
 
+# Ctrl-C (native/waiting.py)
+SHORT_WORK = 1 << 26  # labels that are scored in less than a second
+
 # Reading files (features/column_text.py)
 SHORT_FILE = 1 << 14  # bytes of a file that the general code reads as fast

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from laso.engine import layout as at
 from laso.engine import option_kinds as kinds
 from laso.engine import thresholds
 from laso.engine.layout import Array, Out, Run, WeightTable
+from laso.engine.memory_limit import new_arrays
 from laso.engine.option_kinds import Options
 from laso.engine.problem import (
     CompiledProblem,
@@ -39,16 +41,24 @@ def named_rows(problem: type[CompiledProblem], factors: int) -> tuple[int, int]:
     return 1, thresholds.NAMED_STEPS if is_shared(problem) else 1
 
 
-def with_bundles(run: Run, numbered: int, named: tuple[int, int]) -> Run:
+def with_bundles(run: Run, numbered: int, named: tuple[int, int], what: str = "inputs") -> Run:
     """Return working space with so many rows for numbered bundles, and pages for named ones."""
     pages, size = named
-    n, labels = numbered + pages * size, len(run.sums)
+    shapes = bundle_shapes(numbered + pages * size, len(run.sums), run.sums.dtype)
     run.meta[at.FIRST_NAMED], run.meta[at.NAMED_MASK] = numbered, size - 1
-    return run._replace(
-        bundle_names=np.zeros(n, np.int64),
-        bundle_sums=np.zeros((n, labels), run.sums.dtype),
-        bundle_maxima=np.zeros(n),
-    )
+    arrays: dict[str, Any] = {
+        **new_arrays(shapes, what, "shorter inputs or chunks, or fewer labels")
+    }
+    return run._replace(**arrays)
+
+
+def bundle_shapes(n: int, labels: int, dtype: Any) -> dict[str, tuple[tuple[int, ...], Any]]:
+    """Return the shapes and types of the arrays for n bundles."""
+    return {
+        "bundle_names": ((n,), np.int64),
+        "bundle_sums": ((n, labels), dtype),
+        "bundle_maxima": ((n,), np.float64),
+    }
 
 
 def with_segments(problem: type[CompiledProblem], options: Options, run: Run, form: int) -> Run:

@@ -33,6 +33,7 @@ LARGEST_HEADER = 100_000_000
 PART = 1 << 18  # bytes to read at a time
 ALIGNMENT = 64  # bytes: the arrays begin at a multiple, as those of NumPy do
 DIGEST = re.compile(rb'\\"digest\\":\\"([0-9a-f]{32})\\"')
+SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 ZEROS = b"0" * 32
 
 Header = dict[str, Any]
@@ -84,9 +85,18 @@ def _header_text(header: Header, arrays: dict[str, list[Any]], compress: bool) -
     first = {"digest": ZEROS.decode(), "format": FORMAT, "compressed": compress}
     full = {**first, "library": f"laso {__version__}", **header, "arrays": arrays}
     try:
-        return json.dumps(full, separators=(",", ":"), allow_nan=False)
+        text = json.dumps(full, separators=(",", ":"), allow_nan=False)
+        check_text(text, header)
+        return text
     except (RecursionError, TypeError, ValueError) as error:
         raise BadData(f"found in the metadata what a model file cannot have: {error}") from error
+
+
+def check_text(text: str, header: Header) -> None:
+    """Raise UnicodeEncodeError for half a pair of surrogates in a header, or in its JSON text."""
+    text.encode()
+    if SURROGATE.search(text):
+        json.dumps(header, ensure_ascii=False).encode()
 
 
 def _digest(head: bytes) -> bytes:
@@ -181,7 +191,9 @@ def _read_head(data: Contents) -> tuple[Header, dict[str, tuple[int, int]]]:
     if _digest(head[: place.start(1)] + ZEROS + head[place.end(1) :]) != place[1]:
         raise BadModel("it is damaged or cut short: its digest differs")
     entries = json.loads(head[8:])
-    header = finite_json(entries.pop("__metadata__")["laso"])
+    text = entries.pop("__metadata__")["laso"]
+    header = finite_json(text)
+    check_text(text, header)
     places, end = {}, 8 + size
     for name, entry in entries.items():
         first, before = 8 + size + entry["data_offsets"][0], end

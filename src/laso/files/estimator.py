@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -34,6 +33,11 @@ from laso.values import parse, unparse
 if TYPE_CHECKING:
     from laso.estimators.prediction import Predictor
     from laso.estimators.search import SearchEstimator
+
+
+MOST_BITS = 62  # of hashed features
+TEMPERATURES = (1e-3, 1e9)
+LENGTHS = (1e-15, 1e15)  # of steps
 
 
 def packed_model(
@@ -146,7 +150,7 @@ def restored_model(header: Header, tensors: Tensors, task: Task | None) -> Searc
     of_task = {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
     task.unpack(learned, of_task)
     if "step_length" in learned:
-        task.step_length_ = _positive(learned["step_length"], "length of a step")
+        task.step_length_ = _between(learned["step_length"], "length of a step", *LENGTHS)
     model.metadata_ = _check_metadata(dict(header["metadata"]))
     model.class_weight_ = header["class_weight"]
     if not is_class_weight(model.class_weight_) or model.class_weight_ == BALANCED:
@@ -155,7 +159,7 @@ def restored_model(header: Header, tensors: Tensors, task: Task | None) -> Searc
     if header["labels"] != n_labels:
         raise BadModel(f"found {quoted(header['labels'])} labels, expected {n_labels}")
     model.classes_ = np.array(task.classes, dtype=object)
-    bits, sparse = _number(header["bits"]), not _has_lattice(model, task)
+    bits, sparse = _number(header["bits"], MOST_BITS), not _has_lattice(model, task)
     table = weight_tensors.unpack_weights(tensors, n_labels, dtype, bits, sparse=sparse)
     history = header["history"]
     scores = [float(score) for score in history["scores"]]
@@ -181,7 +185,7 @@ def restored_model(header: Header, tensors: Tensors, task: Task | None) -> Searc
 
 def _check_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
     """Return the metadata of a file if all that the library itself reads is as it writes it."""
-    _positive(metadata.get(TEMPERATURE, 1.0), "temperature")
+    _between(metadata.get(TEMPERATURE, 1.0), "temperature", *TEMPERATURES)
     if metadata.get(FROZEN, {"precision": None})["precision"] not in (None, HALF):
         raise BadModel(f"found a model frozen to {quoted(metadata[FROZEN])}, expected {HALF}")
     roles = metadata.get("column_roles")
@@ -231,9 +235,9 @@ def _with_parameters(header: Mapping[str, Any], task: Task | None) -> SearchEsti
     return model
 
 
-def _positive(value: Any, name: str) -> float:
-    if type(value) not in (int, float) or not 0.0 < value < math.inf:
-        raise BadModel(f"found the {name} {quoted(value)}, expected a number above 0")
+def _between(value: Any, name: str, least: float, most: float) -> float:
+    if type(value) not in (int, float) or not least <= value <= most:
+        raise BadModel(f"found the {name} {quoted(value)}, expected {least:g} to {most:g}")
     return float(value)
 
 
@@ -243,9 +247,9 @@ def _stage(value: Any) -> str:
     return str(value)
 
 
-def _number(value: Any) -> int:
-    if type(value) is not int or value < 0:
-        raise BadModel(f"found {quoted(value)}, expected a number from 0 up")
+def _number(value: Any, most: int = 1 << 64) -> int:
+    if type(value) is not int or not 0 <= value <= most:
+        raise BadModel(f"found {quoted(value)}, expected a number from 0 to {most}")
     return value
 
 

@@ -21,6 +21,7 @@ LEAST = 256 << 20  # bytes that any file may take in memory
 TIMES = 64  # how many times its own size a larger file may take
 OF_ENTRY = 64  # bytes that an entry of a sparse row takes at most while it is loaded
 OF_KEY = 64  # bytes that the hash table has for each key
+OF_PAIR = 40  # bytes that constraints on a pair of labels take
 OF_STRINGS = 16  # bytes that a byte of JSON takes as strings, and again for each of its views
 MOST_MOVES = 8  # from its own place to the next, of a key on average; usual is 1
 FEW_KEYS = 1 << 13  # for which nothing takes long
@@ -80,6 +81,8 @@ def memory_of(header: Mapping[str, Any]) -> int:
     labels = header.get("labels", 0)
     if type(labels) is not int or labels < 0:
         raise BadModel(f"found {quoted(labels)} labels, expected a number")
+    if any(header["parameters"].get(name) for name in ("constraints", "pairs")):
+        total += OF_PAIR * labels * labels
     for prefix in ("", "learning."):
         keys = sizes.get(f"{prefix}keys", (0, 0))[1]
         entries = sizes.get(f"{prefix}labels", (0, 0))[1]

@@ -25,6 +25,7 @@ from laso.engine.weights.compact import (
     table_of,
 )
 from laso.engine.weights.row_layouts import (
+    LARGEST_WEIGHT,
     entries_of,
     from_triples,
     is_sparse,
@@ -44,6 +45,7 @@ NAMES = {"v": "weights", "u": "sums", "precisions": "precisions", "squares": "sq
 SLOTS, KEYS, LENGTHS, LABELS, LEARNING = "slots", "keys", "lengths", "labels", "learning."
 
 # --------------------------------------------------------------------------- weights
+MOST_STEPS = 1 << 53  # of a training
 
 
 def pack_weights(
@@ -165,8 +167,14 @@ def unpack_learning(
         raise BadModel("the state of its training is not of the right shape")
     for array in (reals, clock):
         check_finite(array)
-    if ints[at.GENERATION] < 1 or ints[at.TICKS] < 0 or not 0 <= ints[at.BITS] < 63:
+    if (
+        not 1 <= ints[at.GENERATION] <= MOST_STEPS
+        or not 0 <= ints[at.TICKS] <= MOST_STEPS
+        or not 0 <= ints[at.BITS] < 63
+    ):
         raise BadModel("the counters of its training are out of range")
+    if not 1e-9 <= reals[at.SCALE] <= 1e9 or np.abs(reals).max() > 1e30 or abs(clock[0]) > 1e30:
+        raise BadModel("the scales of its training are out of range")
     width = 1 if LENGTHS in part else n_labels
     if any(part[NAMES[name]].dtype != np.dtype(dtype) for name in names):
         raise BadModel("the state of its training is of another type than its weights")
@@ -231,8 +239,17 @@ def _matrix(tensors: Mapping[str, Array], name: str, width: int, dtype: Any) -> 
     if array.nbytes > LARGEST_TABLE:
         raise BadModel(f"found {len(array)} weights, more than can be")
     array = np.require(array.astype(kind, copy=False), kind, ["C", "ALIGNED", "WRITEABLE"])
+    if name == "v":
+        check_size(array)
     check_finite(array)
     return _divided(array, width)
+
+
+def check_size(array: Array) -> None:
+    """Raise BadModel if sums of weights may overflow, also where a temperature raises them."""
+    largest = float(np.abs(array).max(initial=0.0))
+    if largest > float(np.finfo(array.dtype).max) * LARGEST_WEIGHT:
+        raise BadModel(f"found a weight of {largest:.3g}, with which scores overflow")
 
 
 def _numbers(array: Array, dtype: str) -> Array:

@@ -10,8 +10,11 @@ import numpy as np
 
 from laso.data.table import position
 from laso.engine.layout import Array
+from laso.engine.memory_limit import check_room
 from laso.errors import BadData
 from laso.metrics.evaluation import are_chunks
+
+OF_PAIR = 40.0  # bytes that a pair of labels takes in tables and lists
 
 
 @dataclass(frozen=True)
@@ -80,15 +83,24 @@ def _scheme(
         if mark not in set(name) or (mark == "O" and hyphen) or (hyphen and not kind):
             raise ValueError(f"constraints={name!r}: found the label {label!r}, expected {name}")
     n = len(labels)
+    check_pairs(n)
+    marks = np.array([mark for mark, _, _ in parts], "U1")
+    _, kinds = np.unique([kind for _, _, kind in parts] or [""], return_inverse=True)
+    is_end = np.isin(marks, list(ends))
     follow = np.zeros((n + 1, n), np.int64)
-    for b, (mark, _, kind) in enumerate(parts):
-        follow[0, b] = mark in begins
-        for a, (before, _, kind_before) in enumerate(parts):
-            if mark in inside:
-                follow[a + 1, b] = before in inside[mark] and kind_before == kind
-            else:
-                follow[a + 1, b] = before in ends
-    return Constraints(follow, np.array([mark in ends for mark, _, _ in parts], np.int64))
+    follow[0] = np.isin(marks, list(begins))
+    for b, mark in enumerate(marks.tolist()):
+        if mark in inside:
+            follow[1:, b] = np.isin(marks, list(inside[mark])) & (kinds == kinds[b])
+        else:
+            follow[1:, b] = is_end
+    return Constraints(follow, is_end.astype(np.int64))
+
+
+def check_pairs(n: int) -> None:
+    """Raise OutOfMemory if there is no room for constraints on all pairs of n labels."""
+    what = f"constraints on all pairs of {n} labels"
+    check_room(OF_PAIR * n * n, what, "fewer labels, or no constraints")
 
 
 def table(labels: Sequence[str], given: Mapping[str | None, Sequence[str | None]]) -> Constraints:
@@ -99,6 +111,7 @@ def table(labels: Sequence[str], given: Mapping[str | None, Sequence[str | None]
     value None, any label may end it. Labels that do not occur in ``labels`` are ignored.
     """
     n = len(labels)
+    check_pairs(n)
     number = {label: i for i, label in enumerate(labels)}
     follow = np.ones((n + 1, n), np.int64)
     for label, after in given.items():

@@ -22,7 +22,6 @@ PATHS = 3  # of each input
 GOLD_PATHS = 2  # when learning: the gold path, and one that leaves it
 OPERATORS = 24  # of a state, if it has more
 DRAWN = 4096  # operators of a state to choose these from
-ENDLESS = 10_000  # more factors or sub-blocks than these have no end
 LARGEST = 2**31 - 1  # of a limit
 # The method that makes it necessary to set a limit.
 NEEDED_BY = {
@@ -225,7 +224,7 @@ class Trial:
             last_factor = int(self.limits[at.FACTORS]) - 1
             self._within("factors", other, -1, last_factor, promise)
             self._within("factors", label, at.SAME_LABEL, self.n_labels - 1, promise)
-            self._check_end("factors", i, ENDLESS)
+            self._check_end("factors", i, at.MOST_FACTORS)
             self._features_of(state, other)
         return features
 
@@ -255,7 +254,7 @@ class Trial:
                 self._within("sub_block", below, -1, block - 1, promise)
                 if below < 0:
                     break
-                self._check_end("sub_block", i, block + ENDLESS)
+                self._check_end("sub_block", i, block)
                 pending.append(below)
             written = self._features("block_features", self.x, block)
             self._check_name(state, group, block, written)

@@ -21,11 +21,12 @@ from laso.engine.checking.dry_run import Trial
 from laso.engine.checking.guarded_arrays import ReadOnly
 from laso.engine.layout import Array, Dataset, WeightTable
 from laso.engine.native.bounds_checks import OutOfBounds, origin
+from laso.engine.native.dispatch import is_loaded
 from laso.engine.native.method_checks import CompileError, check_methods
 from laso.engine.problem import REPLACED, CompiledProblem, is_foreign
 from laso.engine.reference import limits_of
 from laso.engine.weights import row_layouts
-from laso.errors import BadProblem
+from laso.errors import BadProblem, LasoError
 from laso.locks import shared_lock
 
 SECONDS = 0.25  # of processor time for the first inputs of a problem; as much again for learning
@@ -179,10 +180,10 @@ def _chosen(dataset: Dataset, order: Array) -> list[int]:
 def _raise(trial: Trial, error: Exception) -> NoReturn:
     """Raise what the user should know of an error: first of all what cannot be compiled."""
     problem = trial.problem
-    mistake = _mistake(problem)  # type: ignore[arg-type]
+    mistake = None if is_loaded(problem) else _mistake(problem)  # type: ignore[arg-type]
     if mistake:
         raise CompileError(mistake) from error
-    if isinstance(error, BadProblem):
+    if isinstance(error, LasoError):
         raise error
     method, place = origin(problem, error)
     if isinstance(error, IndexError):
@@ -195,6 +196,11 @@ def _raise(trial: Trial, error: Exception) -> NoReturn:
             f"{problem.__name__}.{method} changes {error} at input {trial.i + 1}, which it may "
             f"only read\n  {place}\n  Write only to the arrays that the method is to fill: out, "
             "the state in initial, new in apply."
+        ) from error
+    if isinstance(error, ArithmeticError | MemoryError | RecursionError):
+        raise BadProblem(
+            f"{problem.__name__}.{method} fails at input {trial.i}: {type(error).__name__}: {error}"
+            f"\n  {place}\n  Correct it: compiled code would go on with a wrong number."
         ) from error
     error.add_note(
         f"{problem.__name__}.{method} raised this at input {trial.i + 1}, when it ran "

@@ -18,25 +18,23 @@ from laso.engine.kernels.bundles import (
     sum_block,
     sum_waiting,
 )
-from laso.engine.kernels.placeholders import NAMED, NARROWED, factors, is_good, name
+from laso.engine.kernels.placeholders import NAMED, NARROWED, is_good, name
 from laso.engine.kernels.promises import (
     checked_block,
+    checked_factor,
     checked_features,
     chosen_label,
     features_in,
     max_labels,
     n_chosen,
-    note_fault,
     write_choices,
 )
 from laso.engine.kernels.upper_bounds import bound_block, is_summed
 from laso.engine.kernels.weight_table import add_rows, fill
 from laso.engine.layout import (
-    BAD_COUNT,
     DONE,
     EXPANSION,
     FAULT,
-    IN_FACTORS,
     SAME_LABEL,
     SUMMED_IN,
     SUMS_ROW,
@@ -87,9 +85,7 @@ def request_named(x, state, group, run):
                 run.factor_rows[at, SUMMED_IN] = run.meta[EXPANSION]
                 run.factor_rows[at, SUMS_ROW] = row
                 n += 1
-        other, its_label = factors(x, state, group, i)
-        if is_bad_factor(run, other, its_label):
-            return n
+        other = checked_factor(x, state, group, i, run)[0]
         i, at = i + 1, other
     return n
 
@@ -121,20 +117,6 @@ def sum_factor(x, state, group, table, run, spare):
         fill(sums, 0.0)
     add_rows(table, run, checked_features(x, state, group, run), sums)
     set_maximum(run, spare)
-
-
-def is_bad_factor(run, group, label):
-    """Return whether a factor has no such group or label, and record that as a fault."""
-    if group < 0:
-        return False
-    last_factor, n = run.factor_rows.shape[0] - 2, run.sums.shape[0]
-    if group > last_factor:
-        note_fault(run.meta, BAD_COUNT, IN_FACTORS, group, -1, last_factor)
-        return True
-    if not SAME_LABEL <= label < n:
-        note_fault(run.meta, BAD_COUNT, IN_FACTORS, label, SAME_LABEL, n - 1)
-        return True
-    return False
 
 
 def factor_row(x, state, group, table, run, at):
@@ -171,10 +153,10 @@ def upper_bound(x, state, group, table, run):
                 highest = float(cached[row, its_label])
             top += highest
             size += abs(highest)
-        other, its_label = factors(x, state, group, i)
-        if is_bad_factor(run, other, its_label):
-            return -math.inf, -1
+        other, its_label = checked_factor(x, state, group, i, run)
         i += 1
+    if run.meta[FAULT] != DONE:
+        return -math.inf, -1
     return top + 1e-6 * size, unsummed
 
 
@@ -192,7 +174,7 @@ def bound_of_listed(x, state, group, run, n):
                     one = float(cached[row, label if its_label == SAME_LABEL else its_label])
                 top += one
                 size += abs(one)
-            other, its_label = factors(x, state, group, i)
+            other, its_label = checked_factor(x, state, group, i, run)
             i += 1
         highest = max(highest, top + 1e-6 * size)
     return highest
@@ -251,7 +233,7 @@ def add_factors(x, state, group, run):
         elif row >= 0:
             for label in range(n):
                 sums[label] += cached[row, its_label]
-        other, its_label = factors(x, state, group, i)
+        other, its_label = checked_factor(x, state, group, i, run)
         i += 1
 
 
@@ -265,7 +247,7 @@ def add_factors_of_listed(x, state, group, run, n):
             row = rows[other, SUMS_ROW]
             if row >= 0:
                 total += cached[row, label if its_label == SAME_LABEL else its_label]
-            other, its_label = factors(x, state, group, i)
+            other, its_label = checked_factor(x, state, group, i, run)
             i += 1
         sums[label] = total
 
@@ -282,11 +264,10 @@ def factor_group(x, state, group, i, run):
     """Return the group of the i-th factor of a step, whose own group is the first; -1: no more."""
     if i == 0:
         return group
-    other, its_label = factors(x, state, group, i - 1)
-    return -1 if is_bad_factor(run, other, its_label) else other
+    return checked_factor(x, state, group, i - 1, run)[0]
 
 
-def factor_label(x, state, group, label, i):
+def factor_label(x, state, group, label, i, run):
     """Return the label of the i-th factor of a step."""
-    its_label = SAME_LABEL if i == 0 else factors(x, state, group, i - 1)[1]
+    its_label = SAME_LABEL if i == 0 else checked_factor(x, state, group, i - 1, run)[1]
     return label if its_label == SAME_LABEL else its_label

@@ -59,6 +59,8 @@ from laso.engine.layout import (
     ROUND_END,
     SCORE,
     SIBLINGS,
+    STOP,
+    STOPPED,
     UNREACHABLE,
     WAITING,
     WAITING_GOALS,
@@ -79,6 +81,8 @@ def search_one(x, y, table, run, options):
         run.agenda[at, best] = -1
     start(x, table, run, options)
     while size(run) > 0:
+        if run.meta[STOP]:
+            return -STOPPED
         node = remove_front(x, run, options)
         at = run.ints[node, KEY]
         known = run.agenda[at, best]
@@ -103,6 +107,8 @@ def learn_one(x, y, table, run, options):
         begin_delta(run)
         start(x, table, run, options)
     while size(run) > 0 or run.meta[PENDING] >= 0:
+        if run.meta[STOP]:
+            return STOPPED
         if run.meta[PENDING] < 0:
             run.meta[PENDING] = remove_front(x, run, options)
         node = run.meta[PENDING]

@@ -8,12 +8,16 @@ a value that harms nothing takes its place. The caller ends with the status of t
 
 from __future__ import annotations
 
+import math
+
 from laso.engine.hashing import mix
 from laso.engine.kernels.placeholders import (
     NARROWED,
+    WEIGHTED,
     block,
     block_features,
     choices,
+    factors,
     features,
     limits,
     sub_block,
@@ -22,6 +26,7 @@ from laso.engine.kernels.weight_table import drop_features
 from laso.engine.layout import (
     BAD_BLOCK,
     BAD_COUNT,
+    BAD_VALUE,
     DONE,
     DROPOUT,
     FAULT,
@@ -32,12 +37,15 @@ from laso.engine.layout import (
     IN_BLOCK,
     IN_BLOCK_FEATURES,
     IN_CHOICES,
+    IN_FACTORS,
     IN_FEATURES,
     IN_LIMITS,
     IN_SUB_BLOCK,
     MAX_GROUPS,
     MAX_LABELS,
+    MOST_FACTORS,
     MOST_FEATURES,
+    SAME_LABEL,
     STEPS,
     VISIT,
     Array,
@@ -131,7 +139,20 @@ def checked_features(x, state, group, run):
 def features_in(x, state, group, out, run):
     """Do what ``checked_features`` does, with a buffer of its own."""
     n = features(x, state, group, out)
-    return checked_count(run.meta, n, most_features(run), IN_FEATURES)
+    return checked_values(run, out, n, IN_FEATURES)
+
+
+def checked_values(run, out, n, method):
+    """Return the number n of features that ``method`` wrote, 0 if one has no finite value."""
+    n = checked_count(run.meta, n, most_features(run), method)
+    if WEIGHTED():
+        bad = 0
+        for f in range(n):
+            bad += not abs(out.values[f]) < math.inf
+        if bad:
+            note_fault(run.meta, BAD_VALUE, method, bad, 0, 0)
+            return 0
+    return n
 
 
 def checked_block_features(x, number, run):
@@ -142,7 +163,7 @@ def checked_block_features(x, number, run):
 def block_features_in(x, number, run, out):
     """Do what ``checked_block_features`` does, in another buffer."""
     n = block_features(x, number, out)
-    n = checked_count(run.meta, n, most_features(run), IN_BLOCK_FEATURES)
+    n = checked_values(run, out, n, IN_BLOCK_FEATURES)
     if run.meta[DROPOUT] > 0:
         n = drop_features(out, n, mix(run.meta[VISIT], number), run.meta[DROPOUT])
     return n
@@ -159,9 +180,35 @@ def checked_block(x, state, group, run):
 
 
 def checked_sub_block(x, number, i, meta):
-    """Return the i-th sub-block of a block, -1 if there are no more."""
+    """Return the i-th sub-block of a block, -1 if there are no more, or a promise is broken.
+
+    A block has at most as many as there are blocks below it.
+    """
     below = sub_block(x, number, i)
-    if below >= number:
-        note_fault(meta, BAD_BLOCK, IN_SUB_BLOCK, below, -1, number - 1)
+    if below >= 0 and (below >= number or i >= number):
+        if below >= number:
+            note_fault(meta, BAD_BLOCK, IN_SUB_BLOCK, below, -1, number - 1)
+        else:
+            note_fault(meta, BAD_BLOCK, IN_SUB_BLOCK, below, -1, -1)
         return -1
-    return below
+    return -1 if meta[FAULT] != DONE else below
+
+
+def checked_factor(x, state, group, i, run):
+    """Return group and label of the i-th further factor of a step; group -1: no more.
+
+    That is also what is returned once a promise is broken.
+    """
+    other, label = factors(x, state, group, i)
+    if other < 0:
+        return -1, SAME_LABEL
+    last_factor, n = run.factor_rows.shape[0] - 2, run.sums.shape[0]
+    if other > last_factor:
+        note_fault(run.meta, BAD_COUNT, IN_FACTORS, other, -1, last_factor)
+    elif not SAME_LABEL <= label < n:
+        note_fault(run.meta, BAD_COUNT, IN_FACTORS, label, SAME_LABEL, n - 1)
+    elif i >= MOST_FACTORS:
+        note_fault(run.meta, BAD_COUNT, IN_FACTORS, other, -1, -1)
+    if run.meta[FAULT] != DONE:
+        return -1, SAME_LABEL
+    return other, label

@@ -12,6 +12,7 @@ from laso.engine.kernels.promises import (
     checked_block_features,
     checked_features,
     checked_sub_block,
+    note_fault,
 )
 from laso.engine.kernels.weight_table import (
     find,
@@ -22,8 +23,14 @@ from laso.engine.kernels.weight_table import (
     weight_at,
 )
 from laso.engine.layout import (
+    BAD_BLOCK,
     BITS,
+    BLOCKS_VISITED,
+    DONE,
+    FAULT,
+    IN_SUB_BLOCK,
     LAST_FEATURES,
+    MOST_VISITED,
     NEXT_SUB_BLOCK,
     NO_FEATURES,
     SCALE,
@@ -36,6 +43,7 @@ def begin_features(run, number):
     """Go to the features of a step: those of its block and of all sub-blocks, then its own."""
     run.block_stack[0, STACK_BLOCK], run.block_stack[0, NEXT_SUB_BLOCK] = number, 0
     run.meta[STACK_TOP] = 0 if number >= 0 else LAST_FEATURES
+    run.meta[BLOCKS_VISITED] = 0
 
 
 def next_features(x, state, group, table, run):
@@ -54,6 +62,11 @@ def next_features(x, state, group, table, run):
             stack[top, STACK_BLOCK], stack[top, NEXT_SUB_BLOCK] = below, 0
             below = checked_sub_block(x, below, 0, run.meta)
         n = checked_block_features(x, stack[top, STACK_BLOCK], run)
+        run.meta[BLOCKS_VISITED] += 1
+        if run.meta[BLOCKS_VISITED] > MOST_VISITED:
+            note_fault(run.meta, BAD_BLOCK, IN_SUB_BLOCK, number, -1, -1)
+        if run.meta[FAULT] != DONE:
+            top = LAST_FEATURES + 1
     run.meta[STACK_TOP] = top - 1
     return shorten_keys(run.out.keys, n, table.ints[BITS])
 
@@ -64,7 +77,7 @@ def step_score(x, state, group, label, table, run):
     mask, total, sparse, packed = slots.shape[0] - 1, 0.0, is_sparse(table), is_packed(table)
     i, its_group = 0, factor_group(x, state, group, 0, run)
     while its_group >= 0:
-        at, one = factor_label(x, state, group, label, i), 0.0
+        at, one = factor_label(x, state, group, label, i, run), 0.0
         begin_features(run, checked_block(x, state, its_group, run))
         n = next_features(x, state, its_group, table, run)
         while n >= 0:

@@ -177,7 +177,8 @@ def find_blocks(x, run, n_steps, two):
                 return False
             number, code = checked_block(x, state, its_group, run), -1
             if number >= 0:
-                code = number * run.sums.shape[0] + factor_label(x, state, group, label, j)
+                its_label = factor_label(x, state, group, label, j, run)
+                code = number * run.sums.shape[0] + its_label
                 code = 2 * code + (run.reals[node, MASS] > 0.0)
                 before = owners[number]
                 owners[number] = k
@@ -279,6 +280,8 @@ def gather_delta(x, table, run, options, n_siblings, n_contenders):
         return MORE_SCRATCH
     if not find_blocks(x, run, n_steps, terms == 2):
         return MORE_SCRATCH
+    if run.meta[FAULT] != DONE:
+        return run.meta[FAULT]
     k = 0
     for i in range(n_steps):
         node = run.scratch[PATH, i]
@@ -286,7 +289,7 @@ def gather_delta(x, table, run, options, n_siblings, n_contenders):
         state, group = run.states[run.ints[node, PARENT]], run.ints[node, GROUP]
         j, its_group = 0, factor_group(x, state, group, 0, run)
         while its_group >= 0:
-            its_label = factor_label(x, state, group, label, j)
+            its_label = factor_label(x, state, group, label, j, run)
             begin_features(run, found_block(run, k))
             n = next_features(x, state, its_group, table, run)
             while n >= 0:

@@ -55,6 +55,8 @@ from laso.engine.layout import (
     ORACLE,
     SCALE,
     SLACK,
+    STOP,
+    STOPPED,
 )
 
 
@@ -140,6 +142,8 @@ def build(x, y, table, run, options, lat):
         rounds[at, ORDER_BEGIN] = opened
         node = rounds[at, FIRST_IN]
         while node >= 0:
+            if run.meta[STOP]:
+                return STOPPED
             n_groups = open_node(x, run, lat, node)
             state, was_good = lat.states[node], nodes[node, ON_GOOD_PATH] > 0
             lat.order[opened] = node

@@ -9,10 +9,10 @@ import numpy as np
 from laso.engine import layout as at
 from laso.engine.lattice.chain_layout import LANES, ChainRow, ChainSearch
 from laso.engine.lattice.layout import Paths
-from laso.engine.lattice.space import Space, grow
+from laso.engine.lattice.space import SMALLER, Space, grow
 from laso.engine.layout import Array, Dataset, Run, WeightTable
 from laso.engine.machine import sizes
-from laso.engine.memory_limit import check_room
+from laso.engine.memory_limit import new_arrays
 
 if TYPE_CHECKING:
     from laso.engine.lattice.exact import ExactMachine
@@ -22,27 +22,24 @@ def new_chain_search(run: Run, table: WeightTable, longest: int) -> ChainSearch:
     """Return working space for inputs of at most ``longest`` items."""
     labels = table.v.shape[1]
     width = -(-labels // LANES) * LANES
-    check_pairs(width, table.v.itemsize + 24)
-    return ChainSearch(
-        states=np.zeros((2, run.states.shape[1]), np.int32),
-        transitions=np.zeros((labels + 1, labels), table.v.dtype),
-        values=np.zeros((longest + 1, labels)),
-        factors=np.zeros((2, width, width)),
-        transposed=np.zeros((width, width)),
-        raised=np.zeros((longest, width)),
-        alphas=np.zeros((longest, width)),
-        scales=np.zeros(longest),
-        rows=np.zeros((len(ChainRow), width)),
-    )
+    real = np.float64
+    shapes: dict[str, tuple[tuple[int, ...], Any]] = {
+        "states": ((2, run.states.shape[1]), np.int32),
+        "transitions": ((labels + 1, labels), table.v.dtype),
+        "values": ((longest + 1, labels), real),
+        "factors": ((2, width, width), real),
+        "transposed": ((width, width), real),
+        "raised": ((longest, width), real),
+        "alphas": ((longest, width), real),
+        "scales": ((longest,), real),
+        "rows": ((len(ChainRow), width), real),
+    }
+    return ChainSearch(**new_arrays(shapes, pairs_of(labels), SMALLER))
 
 
-def check_pairs(labels: int, item: float) -> None:
-    """Raise OutOfMemory if there is no room for ``item`` bytes for each pair of labels."""
-    check_room(
-        item * labels * labels,
-        f"exact search over all pairs of {labels} labels",
-        "fewer labels, or a beam instead of exact()",
-    )
+def pairs_of(labels: int) -> str:
+    """Return what takes memory with the square of the number of labels."""
+    return f"exact search over all pairs of {labels} labels"
 
 
 def decode_chains(

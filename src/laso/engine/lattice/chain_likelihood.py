@@ -8,17 +8,18 @@ method of a problem, so it is compiled once, for ``CompiledProblem`` itself.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from laso.engine import layout as at
 from laso.engine.lattice import chain_layout as lc
-from laso.engine.lattice.chain_decoding import check_pairs
+from laso.engine.lattice.chain_decoding import pairs_of
 from laso.engine.lattice.chain_layout import Chain, ChainWork
-from laso.engine.lattice.space import Space, grow
+from laso.engine.lattice.space import SMALLER, Space, grow
 from laso.engine.layout import Array, Dataset
 from laso.engine.machine import longer, sizes
+from laso.engine.memory_limit import new_arrays
 from laso.engine.native import compiled
 from laso.engine.problem import CompiledProblem
 
@@ -61,23 +62,24 @@ def chain_of(machine: ExactMachine, dataset: Dataset, order: Array, space: Space
 
 def _new_chain(inputs: int, labels: int, items: int) -> Chain:
     positions, contexts = max(16, items), lc.MOST_MATRICES * labels
-    check_pairs(labels, lc.MOST_MATRICES)
-    return Chain(
-        starts=np.zeros(inputs + 1, np.int64),
-        matrices=np.zeros(positions, np.int32),
-        golds=np.zeros(positions, np.int32),
-        good=np.zeros((positions, labels), np.int8),
-        ends=np.zeros(positions, np.int64),
-        rows=np.zeros(16 * positions, np.int32),
-        values=np.zeros(16 * positions),
-        context_ends=np.zeros(contexts, np.int64),
-        context_rows=np.zeros(4 * contexts, np.int32),
-        context_values=np.zeros(4 * contexts),
-        allowed=np.zeros((lc.MOST_MATRICES, labels, labels), np.int8),
-        hashes=np.zeros(lc.MOST_MATRICES, np.int64),
-        slots=np.zeros(labels, np.int64),
-        used=np.zeros(len(lc.ChainUsed), np.int64),
-    )
+    long, int32, real = np.int64, np.int32, np.float64
+    shapes: dict[str, tuple[tuple[int, ...], Any]] = {
+        "starts": ((inputs + 1,), long),
+        "matrices": ((positions,), int32),
+        "golds": ((positions,), int32),
+        "good": ((positions, labels), np.int8),
+        "ends": ((positions,), long),
+        "rows": ((16 * positions,), int32),
+        "values": ((16 * positions,), real),
+        "context_ends": ((contexts,), long),
+        "context_rows": ((4 * contexts,), int32),
+        "context_values": ((4 * contexts,), real),
+        "allowed": ((lc.MOST_MATRICES, labels, labels), np.int8),
+        "hashes": ((lc.MOST_MATRICES,), long),
+        "slots": ((labels,), long),
+        "used": ((len(lc.ChainUsed),), long),
+    }
+    return Chain(**new_arrays(shapes, pairs_of(labels), SMALLER))
 
 
 @dataclass
@@ -111,25 +113,19 @@ def chain_likelihood(chain: Chain, rows: int, chosen: Array) -> ChainLikelihood:
     width = -(-labels // lc.LANES) * lc.LANES
     longest = max(1, int(np.diff(chain.starts).max(initial=1)))
     matrices = (max(1, int(chain.used[lc.MATRICES])), width, width)
-    check_pairs(width, 4 * 8 * matrices[0])
-    work = ChainWork(
-        weights=np.zeros(len(chosen)),
-        labels=labels_of,
-        spans=spans,
-        context_spans=context_spans,
-        scores=np.zeros(matrices),
-        factors=np.zeros(matrices),
-        transposed=np.zeros(matrices),
-        expected=np.zeros(matrices),
-        tops=np.zeros(matrices[0]),
-        states=np.zeros((longest, width)),
-        masked=np.zeros((longest, width)),
-        alphas=np.zeros((longest, width)),
-        rows=np.zeros((len(lc.ChainRow), width)),
-        scales=np.zeros(longest),
-        gradient=np.zeros(len(chosen)),
-        logs=np.zeros(len(chain.starts) - 1),
-    )
+    shapes: dict[str, tuple[int, ...]] = {
+        "weights": (len(chosen),),
+        **dict.fromkeys(("scores", "factors", "transposed", "expected"), matrices),
+        "tops": matrices[:1],
+        **dict.fromkeys(("states", "masked", "alphas"), (longest, width)),
+        "rows": (len(lc.ChainRow), width),
+        "scales": (longest,),
+        "gradient": (len(chosen),),
+        "logs": (len(chain.starts) - 1,),
+    }
+    kinds = {name: (shape, np.float64) for name, shape in shapes.items()}
+    arrays = new_arrays(kinds, pairs_of(labels), SMALLER)
+    work = ChainWork(labels=labels_of, spans=spans, context_spans=context_spans, **arrays)
     order = np.arange(len(work.logs))
     compiled(CompiledProblem, exact=True)("gold_features", order, chain, work)
     return ChainLikelihood(chain, work, work.gradient.copy())

@@ -11,24 +11,28 @@ from __future__ import annotations
 
 import math
 
-from laso.engine.kernels.bundles import sum_block
+from laso.engine.kernels.bundles import n_blocks, sum_block
 from laso.engine.kernels.entry import input_of
 from laso.engine.kernels.placeholders import apply, initial
-from laso.engine.kernels.promises import begin_input, checked_features
+from laso.engine.kernels.promises import begin_input, checked_features, note_fault
 from laso.engine.kernels.weight_table import add_rows, fill
 from laso.engine.lattice.chain import backward_step, begin_chain, forward_step, multiply
 from laso.engine.lattice.chain_layout import BEFORE, BETA, PROBABILITY, WEIGHTED_BETA
 from laso.engine.lattice.layout import INPUTS_USED, PATHS_USED, STEPS_USED
 from laso.engine.layout import (
+    BAD_BLOCK,
     CHAIN,
     DONE,
     FAULT,
     FORM,
+    IN_LIMITS,
     MORE_ENTRIES,
     NO_CHAIN,
     SCALE,
     STEP_GROUP,
     STEP_LABEL,
+    STOP,
+    STOPPED,
     VERSION,
 )
 
@@ -57,11 +61,16 @@ def best_chains(dataset, order, table, run, work, paths):
 def sum_input(x, table, run, work, is_first):
     """Sum the blocks of all steps of an input, and for the first input transitions; the status."""
     begin_input(x, run)
+    if run.meta[STOP]:
+        return STOPPED
     if run.limits[FORM] != CHAIN or (is_first and not sum_transitions(x, table, run, work)):
         return NO_CHAIN
     steps = x.items.shape[0]
     if steps > work.values.shape[0] - 1:
         return MORE_ENTRIES
+    if steps > n_blocks(run):
+        note_fault(run.meta, BAD_BLOCK, IN_LIMITS, n_blocks(run), steps, steps)
+        return BAD_BLOCK
     run.meta[VERSION] += 1
     for position in range(steps):
         sum_block(x, table, run, position)

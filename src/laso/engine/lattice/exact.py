@@ -25,6 +25,7 @@ from laso.engine.lattice.layout import Ascent, Paths, Posteriors
 from laso.engine.lattice.maximisation import Callback, Climber, Score, climb, maximise
 from laso.engine.lattice.objective import Evaluator, in_threads
 from laso.engine.lattice.space import (
+    SMALLER,
     Space,
     fixed_gradient,
     grow,
@@ -33,6 +34,7 @@ from laso.engine.lattice.space import (
 )
 from laso.engine.layout import Array, Dataset, WeightTable
 from laso.engine.machine import Machine, longer, mapped, new_table, parts, prepared, sizes
+from laso.engine.memory_limit import new_arrays
 from laso.engine.native import Kernels, compiled
 from laso.engine.option_kinds import Options
 from laso.engine.options import options_for, own_key
@@ -177,14 +179,15 @@ class ExactMachine:
     def _nbest(self, dataset: Dataset, order: Array, table: WeightTable, n: int) -> NBest:
         space = self.new_run(dataset, order, table, lists=max(len(la.PathSide), n))
         n_steps = n * int(sizes(dataset, order).sum()) + 16
-        paths = Paths(
-            steps=np.zeros((n_steps, len(at.StepColumn)), np.int32),
-            ends=np.zeros(n * len(order), np.int64),
-            scores=np.zeros(n * len(order)),
-            counts=np.zeros(len(order), np.int64),
-            heads=np.zeros((n, len(la.HeadColumn)), np.int64),
-            used=np.zeros(len(la.Used), np.int64),
-        )
+        shapes: dict[str, tuple[tuple[int, ...], Any]] = {
+            "steps": ((n_steps, len(at.StepColumn)), np.int32),
+            "ends": ((n * len(order),), np.int64),
+            "scores": ((n * len(order),), np.float64),
+            "counts": ((len(order),), np.int64),
+            "heads": ((n, len(la.HeadColumn)), np.int64),
+            "used": ((len(la.Used),), np.int64),
+        }
+        paths = Paths(**new_arrays(shapes, f"{n} paths of each of {len(order)} inputs", SMALLER))
 
         def grow() -> None:
             nonlocal paths
@@ -398,6 +401,8 @@ class ExactMachine:
             wrong += sum(errors)
             if status == at.MORE_ENTRIES and more is not None:
                 more()
+            elif status == at.STOPPED:
+                break
             elif status != at.DONE:
                 grow(space, status, self.problem, dataset, int(order[done]))
         return wrong

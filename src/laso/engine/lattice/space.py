@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from laso.engine.lattice import layout as la
 from laso.engine.lattice.layout import Gradient, Lattice
 from laso.engine.layout import Array, Dataset, Run, WeightTable
 from laso.engine.machine import failure, grown_table, longer
-from laso.engine.memory_limit import check_room
+from laso.engine.memory_limit import check_room, new_arrays
 from laso.engine.problem import CompiledProblem
 from laso.errors import SearchFailed
 
@@ -29,37 +30,44 @@ class Space:
     clock: Array
 
 
+SMALLER = "shorter inputs, fewer labels or paths, or a beam instead of exact()"
+
+
 def new_lattice(run: Run, *, lists: int, nodes: int, edges: int) -> Lattice:
     """Return room for a lattice whose nodes keep ``lists`` paths."""
     slots = 1 << (2 * nodes - 1).bit_length()
     rounds = len(run.agenda) - at.EXTRA_LISTS
-    return Lattice(
-        states=np.zeros((nodes, run.states.shape[1]), np.int32),
-        nodes=np.zeros((nodes, len(la.LatticeNode)), np.int64),
-        reals=np.zeros((nodes, len(la.LatticeReal))),
-        values=np.zeros((nodes, lists)),
-        backs=np.zeros((nodes, lists), np.int64),
-        edges=np.zeros((edges, len(la.EdgeColumn)), np.int32),
-        scores=np.zeros(edges),
-        terms=np.zeros(edges),
-        masses=np.zeros(edges),
-        slots=np.zeros(slots, np.int64),
-        order=np.zeros(nodes, np.int64),
-        rounds=np.zeros((rounds, len(la.RoundColumn)), np.int64),
-        meta=np.zeros(len(la.LatticeMeta), np.int64),
-    )
+    long, real = np.int64, np.float64
+    shapes: dict[str, tuple[tuple[int, ...], Any]] = {
+        "states": ((nodes, run.states.shape[1]), np.int32),
+        "nodes": ((nodes, len(la.LatticeNode)), long),
+        "reals": ((nodes, len(la.LatticeReal)), real),
+        "values": ((nodes, lists), real),
+        "backs": ((nodes, lists), long),
+        "edges": ((edges, len(la.EdgeColumn)), np.int32),
+        "scores": ((edges,), real),
+        "terms": ((edges,), real),
+        "masses": ((edges,), real),
+        "slots": ((slots,), long),
+        "order": ((nodes,), long),
+        "rounds": ((rounds, len(la.RoundColumn)), long),
+        "meta": ((len(la.LatticeMeta),), long),
+    }
+    what = f"exact search with {lists} paths of each of {nodes} nodes"
+    return Lattice(**new_arrays(shapes, what, SMALLER))
 
 
 def new_gradient(run: Run, slots: int) -> Gradient:
     """Return room for a gradient of ``slots`` rows."""
     blocks, labels = len(run.block_owners), len(run.sums)
-    return Gradient(
-        rows=np.zeros(slots, np.int64),
-        values=np.zeros((slots, labels)),
-        block_values=np.zeros((blocks, labels)),
-        block_marks=np.zeros(blocks, np.int64),
-        ints=np.zeros(len(la.GradientInt), np.int64),
-    )
+    shapes: dict[str, tuple[tuple[int, ...], Any]] = {
+        "rows": ((slots,), np.int64),
+        "values": ((slots, labels), np.float64),
+        "block_values": ((blocks, labels), np.float64),
+        "block_marks": ((blocks,), np.int64),
+        "ints": ((len(la.GradientInt),), np.int64),
+    }
+    return Gradient(**new_arrays(shapes, f"a gradient for {labels} labels", SMALLER))
 
 
 def fixed_gradient(run: Run, rows: int) -> Gradient:
@@ -82,8 +90,7 @@ def grow(
             edges *= 2
         lists = lattice.values.shape[1]
         size = sum(array.nbytes for array in lattice) * 2.0
-        expected = "shorter inputs, fewer labels, or a beam instead of exact()"
-        check_room(size, f"{problem.__name__}, input {i + 1}", expected)
+        check_room(size, f"{problem.__name__}, input {i + 1}", SMALLER)
         space.lattice = new_lattice(space.run, lists=lists, nodes=nodes, edges=edges)
     elif status == at.MORE_SLOTS:
         n = 2 * len(gradient.rows)

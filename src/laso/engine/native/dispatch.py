@@ -12,15 +12,24 @@ from typing import Any
 from weakref import WeakSet
 
 from laso.engine import hashing, layout
-from laso.engine.native import cache, calls, load
+from laso.engine.native import cache, calls, load, waiting
 from laso.engine.native.method_checks import check_methods
-from laso.engine.native.sources import PLAIN, Variant, engine_fingerprint, fingerprint
+from laso.engine.native.sources import (
+    PLAIN,
+    Variant,
+    engine_fingerprint,
+    fingerprint,
+    has_checked_methods,
+)
 from laso.engine.problem import NAMES, CompiledProblem, flags_of, is_foreign
+from laso.engine.thresholds import SHORT_WORK
 from laso.locks import cached_property, shared_lock
 
 __all__ = ["PLAIN", "Kernels", "Variant", "compiled", "fingerprint", "on_compile", "text_kernels"]
 
 log = logging.getLogger("laso.engine")
+
+KEEPING = ("learn_many", "learn_exact_many")  # what they learned until Ctrl-C is kept
 
 Listener = Callable[[type[CompiledProblem], str], object]
 
@@ -28,6 +37,14 @@ _lock = shared_lock()
 _compiled: dict[tuple[type[CompiledProblem], Variant], Kernels] = {}
 _listeners: list[Listener] = []
 _announced: WeakSet[type[CompiledProblem]] = WeakSet()
+
+
+def work_of(run: layout.Run | None, items: int, *, exact: bool) -> int:
+    """Returns about how many labels are scored in a search over so many items."""
+    if run is None:
+        return items
+    labels = len(run.sums)
+    return items * len(run.groups) * labels * (labels if exact else len(run.best_scores))
 
 
 class Kernels:
@@ -53,12 +70,31 @@ class Kernels:
             return self._plain[name](*arguments)
         signature, numbers = calls.described(arguments)
         function = self._loaded.get((name, signature)) or self._load(name, signature, arguments)
+        run = next((each for each in arguments if isinstance(each, layout.Run)), None)
+
+        def call() -> Any:
+            return waiting.entered(lambda: function(numbers), None if run is None else run.meta)
+
         try:
-            return function(numbers)
+            if waiting.in_main_thread() and not self._is_short(run, arguments):
+                (result,) = waiting.results_of([call])
+            else:
+                result = call()
         except IndexError as error:  # where bounds are checked
             from laso.engine.checking.own_problems import locate
 
             locate(self.problem, error, name, arguments)
+        if run is not None and result[-1] == layout.STOPPED and name not in KEEPING:
+            raise KeyboardInterrupt
+        return result
+
+    def _is_short(self, run: layout.Run | None, arguments: tuple[Any, ...]) -> bool:
+        """Returns whether a call takes no time in which somebody could press Ctrl-C."""
+        if self.variant.text:
+            return True
+        if is_foreign(self.problem) or not isinstance(arguments[0], layout.Dataset):
+            return False
+        return work_of(run, len(arguments[0].items), exact=self.variant.exact) < SHORT_WORK
 
     def prepared(self, name: str, *arguments: Any) -> calls.Prepared | None:
         """Returns a call of an entry point, to be made many times; None for plain Python.
@@ -125,7 +161,8 @@ class Kernels:
         """The problem's methods, compiled by Numba when they are asked for."""
         from laso.engine.native.linking import Methods
 
-        return Methods(self.problem, full=self.variant.full, checked=self.variant.checked)
+        checked = has_checked_methods(self.problem, self.variant)
+        return Methods(self.problem, full=self.variant.full, checked=checked)
 
 
 def plain_engine(problem: type[CompiledProblem], variant: Variant) -> dict[str, Any]:
@@ -174,6 +211,11 @@ def _kernels(*key: Any) -> Kernels:
                 _compiled[key] = Kernels(*key)
             kernels_of = _compiled[key]
     return kernels_of
+
+
+def is_loaded(problem: type[CompiledProblem]) -> bool:
+    """Returns whether compiled code of a problem is in memory, so that all methods compile."""
+    return any(each.problem is problem and each._loaded for each in [*_compiled.values()])
 
 
 @contextlib.contextmanager

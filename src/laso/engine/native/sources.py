@@ -22,7 +22,7 @@ import numpy as np
 
 from laso.engine import hashing, kernels, lattice, layout, option_kinds, text
 from laso.engine.native import calls
-from laso.engine.problem import NAMES, CompiledProblem, flags_of
+from laso.engine.problem import NAMES, CompiledProblem, flags_of, is_foreign
 
 
 class Variant(NamedTuple):
@@ -64,8 +64,15 @@ def engine_fingerprint(variant: Variant, entry: str) -> str:
 
 def fingerprint(problem: type[CompiledProblem], variant: Variant, entry: str) -> str:
     """Returns a hash of everything that the machine code of an entry point depends on."""
-    given = [engine_fingerprint(variant, entry), _processor(), _native_code(*LINKING)]
-    return _digest(*given, *(() if variant.text else (_methods(problem, variant.full),)))
+    given: list[object] = [engine_fingerprint(variant, entry), _processor(), _native_code(*LINKING)]
+    if not variant.text:
+        given += [has_checked_methods(problem, variant), _methods(problem, variant.full)]
+    return _digest(*given)
+
+
+def has_checked_methods(problem: type[CompiledProblem], variant: Variant) -> bool:
+    """Returns whether methods check every index: a user's own may break a promise at any input."""
+    return variant.checked or is_foreign(problem)
 
 
 def _digest(*values: object) -> str:

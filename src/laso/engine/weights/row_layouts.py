@@ -17,6 +17,7 @@ from laso.engine.kernels.weight_table import most_entries
 from laso.engine.layout import Array, WeightTable
 from laso.engine.memory_limit import check_room
 
+LARGEST_WEIGHT = 1e-12  # of the largest number of its type: no sum of weights overflows
 MANY_LABELS = 80  # rows are sparse from so many labels on
 SMALLEST = 2  # entries that a sparse row has room for
 ROWS_AT_A_TIME = 10_000  # rows to work on at a time

@@ -8,7 +8,7 @@ import random
 import time
 import warnings
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -39,8 +39,8 @@ from laso.engine.parallel.shards import MIXINGS, ShardLearner
 from laso.engine.parallel.workers import Workers, in_shards
 from laso.engine.step_length import mean_step_length
 from laso.engine.weights.compact import compact_table
-from laso.engine.weights.row_layouts import densified, largest_of, n_weights
-from laso.errors import BadFeature, SearchFailed, Unreachable, WorkerLost
+from laso.engine.weights.row_layouts import LARGEST_WEIGHT, densified, largest_of, n_weights
+from laso.errors import BadData, BadFeature, SearchFailed, Unreachable, WorkerLost, quoted
 from laso.estimators.learning.class_weights import BALANCED, class_weights
 from laso.estimators.learning.tables import check_overflow, moved, wider
 from laso.features.encoder import take_inputs
@@ -179,6 +179,7 @@ def held_out(n: int, fraction: float, seed: int | None) -> list[int]:
 def begin(model: SearchEstimator, task: Task) -> None:
     """Start from empty weights, for the labels that the task has observed."""
     labels = task.classes
+    check_text(labels)
     model.task_ = task
     model.metadata_ = {}
     counts = getattr(task, "label_counts_", ())
@@ -196,6 +197,16 @@ def begin(model: SearchEstimator, task: Task) -> None:
         sparse=model.has_sparse_rows(task),
     )
     model.training_ = Training(table)
+
+
+def check_text(labels: Iterable[Any]) -> None:
+    """Raise BadData for a label that no file in UTF-8 can have."""
+    for label in labels:
+        try:
+            str(label).encode()
+        except UnicodeEncodeError:
+            found = f"found the label {quoted(label)}, which cannot be written as UTF-8"
+            raise BadData(f"{found}, expected text without half a pair of surrogates") from None
 
 
 def resumable(model: Predictor) -> Training:
@@ -264,6 +275,7 @@ def widen(model: SearchEstimator) -> None:
     old, labels = list(model.classes_), model.task_.classes
     if old == list(labels):
         return
+    check_text(labels)
     training = resumable(model)
     places = [labels.index(label) for label in old]
     model.classes_ = np.array(labels, dtype=object)
@@ -410,7 +422,7 @@ def _finite(training: Training, dataset: Dataset) -> Iterator[None]:
         except BadFeature:
             raise BadFeature(message) from error
         raise
-    if training.best is not None and not np.isfinite(training.best.v).all():
+    if training.best is not None and not largest_of(training.best) <= LARGEST_WEIGHT:
         raise BadFeature(message)
 
 

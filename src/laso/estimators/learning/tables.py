@@ -20,7 +20,7 @@ from laso.engine.weights.row_layouts import (
     n_labels,
     sparse_rows,
 )
-from laso.errors import BadFeature
+from laso.errors import BadFeature, BadTemplate
 
 MANY = 1000  # products of weights and values that a score may be the sum of
 
@@ -83,7 +83,7 @@ def changed_weights(table: WeightTable, change: Callable[[Array], Array]) -> Wei
 def with_bias(table: WeightTable, constants: list[int], amounts: Array) -> WeightTable:
     """A table that only scores, with amounts added to the weights of some keys, for each label."""
     if not constants:
-        raise ValueError(
+        raise BadTemplate(
             "no feature is there in every step, so there is none to add a bias to: "
             "expected 'bias' or 'label[-1]' among the templates, 'length' among those of chunks, "
             "or bias_keys() of a task of your own"

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
 from laso.engine.layout import Array
+from laso.errors import OutOfMemory
 from laso.tasks.constraints import Constraints
+
+MOST_FLAGS = 1 << 27  # of combinations of labels, of which constraints between layers leave some
+MOST_PREFIXES = 1 << 20  # combinations that are allowed, of each of which every step is a group
 
 
 class JointTemplate(NamedTuple):
@@ -42,12 +47,14 @@ class Layers:
 
     def prefixes(self) -> list[int]:
         """Return the allowed label combinations of all layers but the first, as numbers."""
+        _check(prod(self.sizes[1:]), MOST_FLAGS)
         good = np.ones(self.sizes[1:], bool)
         for pair in self.pairs:
             if pair.first > 0:
                 shape = [1] * good.ndim
                 shape[pair.first - 1], shape[pair.second - 1] = pair.table.shape
                 good &= pair.table.astype(bool).reshape(shape)
+        _check(int(np.count_nonzero(good)), MOST_PREFIXES)
         return [int(number) for number in np.flatnonzero(good)]
 
     def pack(self, labels: Sequence[Array] | Array) -> Array:
@@ -65,3 +72,12 @@ class Layers:
             labels.insert(1, prefix % size)
             prefix = prefix // size
         return labels
+
+
+def _check(n: int, most: int) -> None:
+    """Raise OutOfMemory if layers have too many combinations of labels."""
+    if n > most:
+        raise OutOfMemory(
+            f"found {n:,} combinations of the labels of all layers but the first, expected at most "
+            f"{most:,}: fewer layers or labels, or pairs='observed'"
+        )
