@@ -93,8 +93,9 @@ def _entity(given: Any, length: int) -> tuple[int, int, str]:
         label = fields.get("label") or fields.get("labels")
         if isinstance(label, list) and len(label) == 1:
             (label,) = label
-        whole = isinstance(start, int) and isinstance(end, int)
-        if isinstance(label, str) and whole and 0 <= start < end <= length:
+        if not isinstance(start, int) or not isinstance(end, int):
+            start = end = -1
+        if isinstance(label, str) and 0 <= start < end <= length:
             return start, end, label
     raise BadData(
         f"found the entity {quoted(given)}, expected a label and the offsets start and end, from 0 "

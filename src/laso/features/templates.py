@@ -243,7 +243,7 @@ def default_templates(columns: Sequence[str], resources: Sequence[str] = ()) -> 
     Returns
     -------
     tuple of str
-        Windows, affixes and shapes of the word, windows of the other columns, and the labels
+        Windows, affixes and shapes of the words, windows of the other columns, and the labels
         before: by themselves, with the word, and with the other columns.
 
     Examples
@@ -261,6 +261,9 @@ def default_templates(columns: Sequence[str], resources: Sequence[str] = ()) -> 
         f"{word}.lower[-1..1]",
         f"{word}.shape[-1..1]",
         *(f"{word}.{affix}{n}[0]" for affix in ("prefix", "suffix") for n in range(1, 5)),
+        *(f"{word}.{affix}3[-1,1]" for affix in ("prefix", "suffix")),
+        f"{word}.istitle[-1]|{word}.istitle[0]|{word}.istitle[1]",
+        *(f"{word}.{has}[0]" for has in ("hashyphen", "hasdigit")),
     ]
     for resource in resources:
         templates += [f"{word}.{base}[-1..1]" for base in base_features(resource)]
