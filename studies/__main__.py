@@ -206,7 +206,8 @@ def run_crfsuite(options: Options) -> None:
 def run_parsers(options: Options) -> None:
     """Measure parsers; models are kept in the folder ``work``."""
     only = [one_of("--systems", name, PARSERS) for name in options.systems]
-    chosen = parsing.Chosen(only, options.configs, options.tags)
+    corpus = one_of("--corpus", options.corpus or parsing.EWT, (parsing.EWT, parsing.IMST))
+    chosen = parsing.Chosen(only, options.configs, options.tags, corpus)
     work = (options.work or Path(tempfile.gettempdir(), "laso-parsing")).resolve()
     with opened(options) as bench:
         say(f"wrote {parsing.run(work, bench.results, say, chosen, again=options.decode)}")
@@ -242,7 +243,7 @@ OPTIONS: dict[str, Row] = {
     "--results": {**FOLDER, "help": "where the results are kept"},
     "--quick": {**FLAG, "help": "a small slice of the data, few epochs, trials and runs"},
     "--again": {**FLAG, "help": "measure again what is finished"},
-    "--corpus": {"help": "conll2000 or bundled; by default that of the study"},
+    "--corpus": {"help": "a corpus of the study; by default its first"},
     "--rows": {**LISTED, "help": "only these rows, comma-separated"},
     "--features": {"help": "the feature set: paper or rich"},
     "--resources": {**LISTED, "help": f"{', '.join(RESOURCES)}, files, lists or all"},
@@ -263,7 +264,7 @@ OPTIONS: dict[str, Row] = {
 EXPERIMENT_OPTIONS = "--results --quick --again --corpus --rows --features --resources --seeds "
 EXPERIMENT_OPTIONS += "--seed --jobs --report --json"
 PEERS_OPTIONS = "--results --quick --again --corpus --runs --systems --configs"
-PARSERS_OPTIONS = "--results --systems --configs --tags --work --decode"
+PARSERS_OPTIONS = "--corpus --results --systems --configs --tags --work --decode"
 
 
 def studies() -> Iterator[tuple[str, Callable[[Options], object], str, str]]:

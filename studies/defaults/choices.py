@@ -126,9 +126,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "equal costs": {"class_weight": {}},
     "no dropout": {"dropout": 0.0},
     "neither": {"class_weight": {}, "dropout": 0.0},
-    "O costs 0.5": {"class_weight": {"O": 0.5}},
     "O costs 0.3": {"class_weight": {"O": 0.3}},
-    "dropout 0.1": {"dropout": 0.1},
     "dropout 0.2": {"dropout": 0.2},
 }
 PRIORS = {"L-BFGS, c1 0.1, c2 0.1": (0.1, 0.1), "L-BFGS, c2 1": (0.0, 1.0)}

@@ -72,10 +72,12 @@ CLAIMS = tuple(
 
 
 def make_estimator(*, features: str, resources: Any, how: str = "", **given: Any) -> Any:
-    """Return the parser of a row; ``how`` is one of SYSTEMS."""
+    """Return the parser of a row, which has templates of words and tags; ``how`` is in SYSTEMS."""
     from laso import Parser
+    from laso.tasks.parsing.templates import default_templates
 
-    return Parser(**{"system": FIRST, **SYSTEMS.get(how, {})}, **given)
+    templates = default_templates(("w", "pos", "xpos"), 2)
+    return Parser(**{"system": FIRST, **SYSTEMS.get(how, {})}, features=templates, **given)
 
 
 def evaluate(model: Any, path: Path) -> Row:

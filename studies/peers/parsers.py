@@ -1,7 +1,7 @@
 """The parsers that ``studies.peers.parsing`` measures: each trains on CoNLL-U and parses sentences.
 
 All see words, UPOS and XPOS; UDPipe also sees the morphological features of gold tags, which it is
-made for. Each chooses its number of passes on the development data.
+made for, and so does laso's default. Each chooses its number of passes on the development data.
 """
 
 from __future__ import annotations
@@ -315,7 +315,9 @@ class VowpalWabbit:
 
 # --------------------------------------------------------------------------- laso
 
+DEFAULT = "defaults"
 CHOSEN: Mapping[str, Settings] = {
+    DEFAULT: {DEFAULT: True},
     "beam 1": {
         "queue": 1,
         "update": "passive_aggressive(weighting=worst)",
@@ -327,7 +329,8 @@ CHOSEN: Mapping[str, Settings] = {
     "beam 8, suffixes": {"queue": 8, "epochs": 10, "suffixes": True},
     "beam 8, suffixes, clusters": {"queue": 8, "epochs": 10, "suffixes": True, "clusters": True},
 }
-"""Parameters of ``Parser``, and two of our own: templates of clusters and of suffixes."""
+"""Parameters of ``Parser``, and some of our own: its own columns and templates, else those of words
+and tags, with templates of clusters and of suffixes."""
 AVERAGED = ("beam 1", "beam 8, clusters", "beam 8, suffixes", "beam 8, suffixes, clusters")
 MODELS = 3
 """Configurations of which several models, with different seeds, are averaged; how many."""
@@ -369,7 +372,7 @@ class Laso:
 
         if "source" in settings:
             model = Parser.load(Path(settings["source"]) / "model")
-            inputs = [[token[:3] for token in s] for s in read_trees(dev)]
+            inputs = [[token[: len(COLUMNS)] for token in s] for s in read_trees(dev)]
             model.freeze(inputs, changed=settings["changed"]).save(folder / "model")
             return
         given = {name: parse(v) if name == "update" else v for name, v in settings.items()}
@@ -377,8 +380,9 @@ class Laso:
         added = [
             t for name, make in makers.items() if given.pop(name, False) for t in make(COLUMNS[0])
         ]
-        if added:
+        if not given.pop(DEFAULT, False):
             given["features"] = [*templates.default_templates(COLUMNS, XPOS), *added]
+            given["columns"] = COLUMNS
         seeds = given.pop("seeds", None)
         if seeds is None:
             Parser(**given, threads=1).fit(train, dev=dev).save(folder / "model")
@@ -396,9 +400,10 @@ class Laso:
 
         model = Parser.load(folder / "model")
         model.threads = 1
+        n = len(model.task_.encoder_.names)
 
         def parse(sentences: list[Sentence]) -> list[Tree]:
-            return model.predict([[token[:3] for token in s] for s in sentences])
+            return model.predict([[token[:n] for token in s] for s in sentences])
 
         return parse
 

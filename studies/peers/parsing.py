@@ -1,4 +1,4 @@
-"""Dependency parsers on UD English EWT, with gold tags and with predicted tags.
+"""Dependency parsers on UD English EWT, with gold and with predicted tags, and on Turkish.
 
 ``python -m studies parsers`` trains each system in a process of its own and keeps its model in
 the folder ``--work``; a row of parsing.json is saved as soon as it is there, and not repeated.
@@ -6,6 +6,7 @@ the folder ``--work``; a row of parsing.json is saved as soon as it is there, an
 
 Predicted tags are one common set: UPOS and XPOS by ``laso.Tagger``, those of the training data by
 taggers that have not seen the sentence (jackknifing). Words are gold, and so is their number.
+The development data of Turkish stand for its test data; every tenth training sentence is held out.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from studies.peers.systems import absent
 
 PARTS = ("train", "dev", "test")
 TAGS = ("gold", "predicted")
+EWT, IMST = "ud_ewt", "ud_tr_imst"
+EVERY = 10  # of the training sentences of Turkish, each of these is held out
 FOLDS = 5
 PASSES = 8  # over the test data: some systems are faster when they have parsed a while
 TAGGED = (3, 4)  # columns of CoNLL-U that are predicted: UPOS and XPOS
@@ -37,8 +40,22 @@ ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THRE
 
 def gold_files() -> dict[str, Path]:
     """Return the files of the treebank by their part."""
-    folder = find_corpus("ud_ewt")
+    folder = find_corpus(EWT)
     return {part: folder / f"en_ewt-ud-{part}.conllu" for part in PARTS}
+
+
+def turkish_files(work: Path) -> dict[str, Path]:
+    """Return files of the Turkish treebank, whose training data are divided at the first call."""
+    folder = find_corpus(IMST)
+    files = {part: work / "turkish" / f"{part}.conllu" for part in PARTS[:2]}
+    files["train"].parent.mkdir(parents=True, exist_ok=True)
+    text = (folder / "tr_imst-ud-train.conllu").read_text(encoding="utf-8")
+    sentences = [f"{each}\n\n" for each in text.split("\n\n") if each.strip()]
+    held_out = sentences[::EVERY]
+    del sentences[::EVERY]
+    for path, part in zip(files.values(), (sentences, held_out), strict=True):
+        path.write_text("".join(part), encoding="utf-8")
+    return {**files, "test": folder / "tr_imst-ud-dev.conllu"}
 
 
 def predicted_files(work: Path, say: Say) -> dict[str, Path]:
@@ -142,6 +159,7 @@ class Chosen(NamedTuple):
     systems: Sequence[str] = ()
     configs: Sequence[str] = ()  # without their seeds
     tags: Sequence[str] = ()
+    corpus: str = EWT
 
 
 def run(work: Path, results: Path, say: Say, chosen: Chosen, *, again: bool) -> Path:
@@ -152,16 +170,19 @@ def run(work: Path, results: Path, say: Say, chosen: Chosen, *, again: bool) -> 
     work.mkdir(parents=True, exist_ok=True)
     predicted = cache(partial(predicted_files, work, say))
     files: dict[str, Callable[[], dict[str, Path]]] = {"gold": gold_files, "predicted": predicted}
+    if chosen.corpus == IMST:
+        files = {"gold": cache(partial(turkish_files, work))}
 
     def jobs() -> Iterator[Job]:
-        for tags in chosen.tags or TAGS:
+        for tags in (each for each in files if each in (chosen.tags or files)):
             for system in (SYSTEMS[name] for name in chosen.systems or SYSTEMS):
                 if missing := absent(system.module):
                     say(f"{system.name}: skipped, {missing}")
                     continue
                 for config, settings in system.configs.items():
                     if not chosen.configs or config.partition(", seed")[0] in chosen.configs:
-                        key = {"system": system.name, "config": config, "tags": tags}
+                        key = {"corpus": chosen.corpus, "system": system.name, "config": config}
+                        key["tags"] = tags
                         full = {**key, "settings": settings}
                         yield key, partial(measured, system, work, full, files[tags], say)
 
@@ -205,7 +226,8 @@ def measured(
 
 def name_of(key: Row) -> str:
     """Return the name of a configuration with its tags."""
-    return f"{key['system']} {key['config']}, {key['tags']} tags"
+    corpus = "" if key["corpus"] == EWT else f"{key['corpus']}, "
+    return f"{corpus}{key['system']} {key['config']}, {key['tags']} tags"
 
 
 def folder_of(work: Path, key: Row) -> Path:
@@ -214,8 +236,9 @@ def folder_of(work: Path, key: Row) -> Path:
 
 
 def order(row: Row) -> tuple[Any, ...]:
-    """Return the place of a row: by tags, then by system and configuration."""
-    return TAGS.index(row["tags"]), list(SYSTEMS).index(row["system"]), row["config"]
+    """Return the place of a row: by corpus and tags, then by system and configuration."""
+    corpus, tags = (EWT, IMST).index(row["corpus"]), TAGS.index(row["tags"])
+    return corpus, tags, list(SYSTEMS).index(row["system"]), row["config"]
 
 
 def means(rows: list[Row]) -> list[Row]:
@@ -254,10 +277,12 @@ COLUMNS = {
 def report(rows: list[Row]) -> str:
     """Return the text of parsers.md."""
     parts = ["# Dependency parsers on UD English EWT", NOTES]
-    for tags in TAGS:
-        some = [row for row in means(rows) if row["tags"] == tags]
+    of_corpus = {name: [row for row in rows if row["corpus"] == name] for name in (EWT, IMST)}
+    headings = [(EWT, tags, f"## {tags.capitalize()} tags") for tags in TAGS]
+    for corpus, tags, heading in [*headings, (IMST, "gold", "## Turkish, gold tags")]:
+        some = [row for row in means(of_corpus[corpus]) if row["tags"] == tags]
         text = format_table(some, COLUMNS) if some else "Not measured yet."
-        parts += [f"## {tags.capitalize()} tags", text]
+        parts += [heading, text]
     return "\n\n".join(parts) + "\n"
 
 
@@ -267,6 +292,8 @@ defines them (labels without subtypes, punctuation counted). Each system is trai
 data and chooses its number of passes on the development data, in a process of its own with one
 thread; rows of laso are means over seeds, LAS ± its standard deviation. Predicted tags are UPOS and
 XPOS by `laso.Tagger`, jackknifed over {FOLDS} folds for the training data, and the same for all
-systems; UDPipe also sees the morphological features of gold tags. Seconds are processor time:
-training from reading the files to the saved model, decoding from words and tags to trees, in the
-fastest of {PASSES} passes over the test data. Other programs may have run meanwhile."""
+systems; UDPipe also sees the morphological features of gold tags, and so does `Parser` with its
+defaults, whose other rows have templates of words and tags. Turkish is UD IMST: its development
+data stand for test data, and a tenth of its training data for development data. Seconds are
+processor time: training from reading the files to the saved model, decoding from words and tags to
+trees, in the fastest of {PASSES} passes over the test data. Other programs may have run meanwhile."""
