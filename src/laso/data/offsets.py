@@ -89,13 +89,13 @@ def _entity(given: Any, length: int) -> tuple[int, int, str]:
     if isinstance(given, (list, tuple)) and len(given) == 3:
         fields = dict(zip(("start", "end", "label"), given, strict=True))
     if isinstance(fields, dict):
-        start, end = fields.get("start"), fields.get("end")
+        start, end = fields.get("start", -1), fields.get("end", -1)
         label = fields.get("label") or fields.get("labels")
         if isinstance(label, list) and len(label) == 1:
             (label,) = label
-        if isinstance(label, str) and isinstance(start, int) and isinstance(end, int):
-            if 0 <= start < end <= length:
-                return start, end, label
+        numbers = isinstance(start, int) and isinstance(end, int)
+        if isinstance(label, str) and numbers and 0 <= start < end <= length:
+            return start, end, label
     raise BadData(
         f"found the entity {quoted(given)}, expected a label and the offsets start and end, from 0 "
         f"to {length}"
