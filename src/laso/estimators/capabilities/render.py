@@ -43,8 +43,8 @@ def _model_text(shown: Explanation) -> str:
         ]
     if unnamed:
         lines.append(
-            f"{len(unnamed)} labels have no feature that can be named without sentences; with some, "
-            "features of several words have names"
+            f"{len(unnamed)} labels have no feature that can be named without sentences; with "
+            "some, features of several words have names"
         )
     return "\n".join(lines)
 
