@@ -33,6 +33,8 @@ WIDTH = 9.0
 COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 """Okabe and Ito's palette, which colour-blind readers can tell apart."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+PANELS = 3  # in a row
+MOST_CURVES = 5  # in a panel
 LEFT_OUT = 20.0  # points of a score
 DASHES = ("-", "--", "-.", ":", (0, (1, 4)))
 
@@ -71,24 +73,51 @@ def _means(rows: list[Row]) -> Iterable[tuple[str, Sample, Sample]]:
 
 
 def curves(results: list[Row], path: Path, scored: str = "F") -> Path:
-    """Plot the held-out score after each epoch, for each row with its chosen settings."""
-    grouped = groups(results)
+    """Plot the held-out score after each epoch, for each row with its chosen settings.
+
+    Each kind of learner has a panel of its own where many share their features.
+    """
+    panels = [
+        (textwrap.fill(title(group), 100 // PANELS), panel)
+        for group, rows in groups(results).items()
+        for panel in _panels({row["row"]: row["held_out"] for row in rows})
+    ]
+    across = 2 if len(panels) == 4 else min(PANELS, len(panels))
+    down = -(-len(panels) // across)
     figure, axes = pyplot.subplots(
-        1, len(grouped), figsize=(WIDTH, 4.4), squeeze=False, sharey=True, layout="constrained"
+        down,
+        across,
+        figsize=(WIDTH, 1.2 + 3.2 * down),
+        squeeze=False,
+        sharey=True,
+        layout="constrained",
     )
     styles = _styles(dict.fromkeys(row["row"] for row in results))
     lines: dict[str, Any] = {}
-    for axis, (group, rows) in zip(axes[0], grouped.items(), strict=True):
-        for name, curve in {row["row"]: row["held_out"] for row in rows}.items():
+    for axis in axes.flat[len(panels) :]:
+        axis.set_visible(False)
+    for axis, (name_of_group, panel) in zip(axes.flat, panels, strict=False):
+        for name, curve in panel.items():
             epochs = range(1, len(curve) + 1)
             (lines[name],) = axis.plot(epochs, curve, markersize=4, **styles[name])
-        axis.set_title(textwrap.fill(title(group), 100 // len(grouped)), fontsize=9)
+        axis.set_title(name_of_group, fontsize=9)
         axis.set(xlabel="epoch")
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
         axis.grid(alpha=0.25)
-    axes[0][0].set(ylabel=f"{scored} on held-out data")
+    for row in axes:
+        row[0].set(ylabel=f"{scored} on held-out data")
     figure.legend([lines[name] for name in styles], styles, loc="outside lower center", ncols=5)
     return save_figure(figure, path)
+
+
+def _panels(curves: dict[str, list[float]]) -> list[dict[str, list[float]]]:
+    """Divide many curves by the kind of learner; kinds with one curve are together."""
+    if len(curves) <= MOST_CURVES:
+        return [curves]
+    kinds: dict[str, dict[str, list[float]]] = {}
+    for name, curve in curves.items():
+        kinds.setdefault(name.rpartition("_")[0], {})[name] = curve
+    return [*kinds.values()]
 
 
 def over_beams(series: Mapping[str, Mapping[int, Sample]], path: Path, scored: str) -> Path:
@@ -253,7 +282,8 @@ def peers(rows: list[Row], path: Path) -> Path:
 
 def _name(row: Row) -> str:
     """Return the name of a configuration, with a short name of its system."""
-    return f"{SHORT.get(row['system'], row['system'])} {row['config']}"
+    config = row["config"].replace("short", "few epochs")
+    return f"{SHORT.get(row['system'], row['system'])} {config}"
 
 
 def _speeds(axis: Any, rows: list[Row]) -> None:

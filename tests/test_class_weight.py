@@ -155,9 +155,11 @@ def test_exact_search_knows_weights(update):
 
 def test_what_cannot_be_a_weight(tmp_path):
     wrong: Any
-    for wrong in ("heavy", {"O": 0}, {"O": float("inf")}, {1: 2.0}, {"O": True}, 3):
+    for wrong in ("heavy", {"O": 0}, {"O": float("inf")}, {None: 2.0}, {"O": True}, 3):
         with pytest.raises(ValueError, match="class_weight must be None, 'balanced'"):
             Tagger(class_weight=wrong).fit(SMALL)
+    with pytest.raises(ValueError, match="found a class weight for 1, expected one of"):
+        Tagger(class_weight={1: 2.0}).fit(SMALL)
     with pytest.raises(ValueError, match="found a class weight for 'B-XY', expected one of"):
         Tagger(class_weight={"B-XY": 2.0}).fit(SMALL)
     with pytest.raises(ValueError, match="needs all data at once"):

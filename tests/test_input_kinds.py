@@ -20,7 +20,9 @@ from laso import (
     Parser,
     SearchEstimator,
     Tagger,
+    adagrad,
     exact,
+    load_model,
 )
 from laso.examples.segmentation import Segmentation
 
@@ -221,10 +223,11 @@ def test_estimators_of_columns_take_what_they_were_trained_on(name, kind, data, 
     if name != "parser":  # whose heads are numbers, and cannot be anything else
         taken = taken | with_labels.get(columns + labels - 1, set())
     taken = taken | ({"conllu"} if name == "parser" else set())
+    taken = taken | ({"json"} if columns == 1 else set())
     for each, X in given.items():
         if each in taken:
             found = model.predict(X)
-            assert found == wanted or each in ("conllu", "tuples of names"), each
+            assert found == wanted or each in ("conllu", "json", "tuples of names"), each
             continue
         with pytest.raises(LasoError, match="expected") as error:
             model.predict(X)
@@ -254,10 +257,8 @@ def test_a_file_of_another_format_is_not_taken_for_columns(tmp_path):
     path = tmp_path / "x.txt"
     path.write_text('{"tokens": ["the", "cat"], "labels": ["D", "N"]}\n' * 3, encoding="utf-8")
     (tmp_path / "x.conllu").write_text(CONLLU, encoding="utf-8")
-    model = Tagger(features=["w[0]"], epochs=1).fit([[("a",) * 6] * 2], [["D", "N"]])
+    assert Tagger(features=["w[0]"], epochs=2).fit(path).predict(path) == [["D", "N"]] * 3
     for action in (
-        lambda: model.predict(path),
-        lambda: Tagger().fit(path),
         lambda: Tagger().fit_stream(path, store=tmp_path / "store"),
         lambda: Tagger().fit(tmp_path / "x.conllu"),
         lambda: Parser().fit_stream(tmp_path / "x.conllu", store=tmp_path / "store"),
@@ -427,3 +428,42 @@ def test_messages_quote_only_the_beginning(laso, tmp_path):
         with pytest.raises((LasoError, ValueError)) as error:
             action()
         assert len(str(error.value)) < 2500
+
+
+# --------------------------------------------------------------------------- integers as labels
+
+NUMBERED = [["a", "b", "c"], ["c", "a"], ["b"]] * 5, [[0, 1, 2], [2, 0], [1]] * 5
+
+
+@pytest.mark.parametrize("kind", [list, np.array, lambda y: [np.int64(each) for each in y]])
+def test_integer_labels_are_predicted_as_integers(kind, tmp_path):
+    X, y = NUMBERED
+    model = Tagger(epochs=3, class_weight={0: 2.0}).fit(X, [kind(labels) for labels in y])
+    assert model.predict(X) == y
+    assert {type(label) for labels in model.predict(X) for label in labels} == {int}
+    assert model.score(X, y) == 1.0
+    assert model.calibrate(X, y).predict_confidence(X)[0].output == [0, 1, 2]
+    assert model.predict_nbest(X[:1], 1)[0][0][1] == [0, 1, 2]
+    assert model.predict_forced(X[:1], known=[[None, 2, None]])[0][1] == 2
+    model.save(tmp_path / "m.laso", training=True)
+    again = load_model(tmp_path / "m.laso")
+    assert again.predict(X) == y
+    assert again.class_weight_ == {"0": 2.0}
+    assert again.partial_fit([["d"]] * 5, [[7]] * 5).predict([["d"]]) == [[7]]
+    with pytest.raises(BadData, match="both strings and integers as labels"):
+        again.partial_fit([["d"]], [["seven"]])
+
+
+def test_integer_labels_of_feature_lists_and_in_exact_search():
+    X, y = NUMBERED
+    dicts = [[{"word": word} for word in x] for x in X]
+    assert [list(labels) for labels in CRF(max_iterations=9).fit(dicts, y).predict(dicts)] == y
+    field = Tagger(epochs=3, queue=exact(), update=adagrad()).fit(X, y)
+    probabilities: dict[Any, float] = field.predict_marginals(X[:1])[0][0]
+    assert set(probabilities) == {0, 1, 2}
+
+
+@pytest.mark.parametrize("label", [True, 1.0, (1,)])
+def test_labels_that_are_neither_strings_nor_integers_are_refused(label):
+    with pytest.raises(BadData, match="expected a string or None, or integers only"):
+        Tagger(epochs=1).fit([["a", "b"]], [[label, "A"]])

@@ -67,7 +67,7 @@ def test_an_entity_gets_whole_tokens():
         ]
 
     assert labels("a b c") == ["O", "O", "O"]
-    inside = {"start": 3, "end": 7, "label": "X"}  # "nd ot"
+    inside = {"start": 3, "end": 7, "label": "X"}
     assert labels("sand other", inside) == ["B-X", "I-X"]
 
 

@@ -273,3 +273,12 @@ def test_labels_without_a_column_of_conllu(folder, laso):
     refused = laso("tag", "chunks.laso", "test.txt", "--output-format", "conllu")
     assert "CoNLL-U has no column for the labels 3" in refused.err
     assert "there is columns" in laso("tag", "chunks.laso", "test.txt", "--output-format", "x").err
+
+
+def test_an_inspected_parser_has_no_empty_headings(tmp_path, laso):
+    path = tmp_path / "t.laso"
+    Parser(epochs=1).fit(X, Y).save(path)
+    lines = laso("inspect", str(path)).out.splitlines()
+    top = next(i for i, line in enumerate(lines) if line.endswith("the top ones:"))
+    for line, after in zip(lines[top + 1 :], [*lines[top + 2 :], ""], strict=True):
+        assert line.startswith("  ") or after.startswith("  ") or "labels have no feature" in line

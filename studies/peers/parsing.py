@@ -276,7 +276,7 @@ COLUMNS = {
 
 def report(rows: list[Row]) -> str:
     """Return the text of parsers.md."""
-    parts = ["# Dependency parsers on UD English EWT", NOTES]
+    parts = ["# Dependency parsers on UD English EWT", NOTES.rstrip()]
     of_corpus = {name: [row for row in rows if row["corpus"] == name] for name in (EWT, IMST)}
     headings = [(EWT, tags, f"## {tags.capitalize()} tags") for tags in TAGS]
     for corpus, tags, heading in [*headings, (IMST, "gold", "## Turkish, gold tags")]:
@@ -296,4 +296,5 @@ systems; UDPipe also sees the morphological features of gold tags, and so does `
 defaults, whose other rows have templates of words and tags. Turkish is UD IMST: its development
 data stand for test data, and a tenth of its training data for development data. Seconds are
 processor time: training from reading the files to the saved model, decoding from words and tags to
-trees, in the fastest of {PASSES} passes over the test data. Other programs may have run meanwhile."""
+trees, in the fastest of {PASSES} passes over the test data. Other programs may have run meanwhile.
+"""

@@ -20,5 +20,5 @@ def cost_of(x, label):
 
 def with_costs(dataset: Dataset, labels: Sequence[str], weights: Mapping[str, float]) -> Dataset:
     """The dataset that says what it costs to miss each label."""
-    costs = [max(1, round(UNIT * weights.get(label, 1.0))) / UNIT for label in labels]
+    costs = [max(1, round(UNIT * weights.get(str(label), 1.0))) / UNIT for label in labels]
     return dataset._replace(costs=np.array(costs))

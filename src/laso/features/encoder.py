@@ -309,16 +309,24 @@ def _encode_column(column: Column, known: Vocabulary, lengths: Array) -> tuple[A
     return codes, list(new)
 
 
-def distinct_labels(column: Column, lengths: Array) -> list[str]:
-    """Return the labels that occur, sorted, without None (unknown)."""
+def is_number(label: Any) -> bool:
+    """Return whether a label is an integer."""
+    return isinstance(label, (int, np.integer)) and not isinstance(label, bool)
+
+
+def distinct_labels(column: Column, lengths: Array, *, numbers: bool = False) -> list[Any]:
+    """Return the labels that occur, sorted, without None (unknown): strings, or ``numbers``."""
     if isinstance(column, Factor):
         return sorted(column.values)
     check_hashable(column, lengths)
     labels = [label for label in dict.fromkeys(column) if label is not None]
+    if numbers and labels and all(map(is_number, labels)):
+        return sorted(map(int, labels))
     for label in labels:
         if not isinstance(label, str):
             raise BadData(
-                f"found the label {quoted(label)}, expected a string or None",
+                f"found the label {quoted(label)}, expected a string or None"
+                + (", or integers only" if numbers else ""),
                 **position(lengths, list(column).index(label)),
             )
     return sorted(labels)

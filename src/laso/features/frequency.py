@@ -61,7 +61,7 @@ class Frequencies:
 
 def frequencies(data: Features, labels: Column) -> Frequencies:
     """Count attributes with labels, and pairs of labels."""
-    names = distinct_labels(labels, data.lengths)
+    names = distinct_labels(labels, data.lengths, numbers=True)
     codes = label_numbers(labels, names, data.lengths)
     keys = _distinct(data.keys)
     pairs: Array = np.zeros(0, np.int64)

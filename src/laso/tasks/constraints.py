@@ -78,7 +78,7 @@ def iobes(labels: Sequence[str]) -> Constraints:
 def _scheme(
     name: str, labels: Sequence[str], *, begins: str, inside: Mapping[str, str], ends: str
 ) -> Constraints:
-    parts = [label.partition("-") for label in labels]
+    parts = [str(label).partition("-") for label in labels]
     for label, (mark, hyphen, kind) in zip(labels, parts, strict=True):
         if mark not in set(name) or (mark == "O" and hyphen) or (hyphen and not kind):
             raise ValueError(f"constraints={name!r}: found the label {label!r}, expected {name}")

@@ -98,7 +98,7 @@ class SequenceTask(Task):
 
     def labels_in(self, data: Data, outputs: Any) -> list[str]:
         """Return the labels that occur, sorted."""
-        return distinct_labels(outputs, data.lengths)
+        return distinct_labels(outputs, data.lengths, numbers=True)
 
     def counts_in(self, data: Data, outputs: Any) -> list[Counter[str]]:
         """Return the frequency of each label, for each layer of labels."""
@@ -181,6 +181,9 @@ class SequenceTask(Task):
             first = data if first is None else first
         if first is None:
             raise BadData("found no sentence to learn from, expected at least one")
+        known = labels | set(() if old is None else old.labels)
+        if len({isinstance(label, str) for label in known}) > 1:
+            raise BadData("found both strings and integers as labels, expected those of one kind")
         self.label_counts_ = counts
         if old is None:
             self._begin(first, tuple(sorted(labels)), state or {})
@@ -374,7 +377,7 @@ class SequenceTask(Task):
 
     def unpack(self, header: dict[str, Any], tensors: dict[str, Array]) -> None:
         """Restore what ``pack`` or ``pack_plain`` returned."""
-        labels, names = check_strings(header["labels"]), check_strings(header["columns"])
+        labels, names = check_labels(header["labels"]), check_strings(header["columns"])
         templates = self.parse(check_strings(header["templates"]))
         self.state_ = dict(header["state"])
         self.restore(self.state_)
@@ -391,6 +394,14 @@ class SequenceTask(Task):
         if "attributes" in tensors:
             encoder.attributes = tensors["attributes"]
         self.encoder_ = encoder
+
+
+def check_labels(value: Any) -> list[Any]:
+    """Return the value if it is a list of distinct strings or integers, else raise BadModel."""
+    if isinstance(value, list) and value and all(type(each) is int for each in value):
+        check_strings([*map(str, value)])
+        return value
+    return check_strings(value)
 
 
 def check_strings(value: Any) -> list[str]:
@@ -424,7 +435,7 @@ def resolve_features(
 
 def joined_label(label: Any) -> str:
     """Return a label, or the labels of several layers, as one string."""
-    return label if isinstance(label, str) else "/".join(map(str, label))
+    return "/".join(map(str, label)) if isinstance(label, tuple) else label
 
 
 def count_labels(column: Column) -> Counter[str]:

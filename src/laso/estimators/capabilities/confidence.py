@@ -92,7 +92,7 @@ def _decision_probabilities(task: Task, edges: Marginals) -> dict[Decision, floa
     one path to each node.
     """
     by_describe = type(task).path_decisions is Task.path_decisions
-    nodes = np.bincount(edges.source, edges.probability) if len(edges.source) else np.zeros(1)
+    nodes = np.bincount(edges.source, edges.probability).tolist() if len(edges.source) else []
     columns = (edges.source, edges.target, edges.group, edges.label, edges.probability)
     places: dict[int, dict[Any, float]] = {0: {0 if by_describe else (): 1.0}}
     sums: dict[Decision, float] = {}

@@ -33,11 +33,19 @@ def _model_text(shown: Explanation) -> str:
     for name, value in shown["metadata"].items():
         lines.append(f"{name}: {value}")
     lines.append(f"{shown['named']} of the {size['features']} features can be named; the top ones:")
+    unnamed = [label for label, weights in shown["top"].items() if not any(weights.values())]
     for label, weights in shown["top"].items():
+        if label in unnamed:
+            continue
         lines.append(f"{label}")
         lines += [
             f"  {weight:+9.3f}  {name}" for name, weight in (*weights["for"], *weights["against"])
         ]
+    if unnamed:
+        lines.append(
+            f"{len(unnamed)} labels have no feature that can be named without sentences; with "
+            "some, features of several words have names"
+        )
     return "\n".join(lines)
 
 

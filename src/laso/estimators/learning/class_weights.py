@@ -22,7 +22,7 @@ RARE = 0.2  # the share of tokens in chunks below which O weighs less
 LIGHTEST = 0.3  # the default weight of O where hardly any token is in a chunk
 MOST_PATHS = 10_000  # siblings that a sentence with unknown labels may have
 
-ClassWeight: TypeAlias = Mapping[str, float] | str | None
+ClassWeight: TypeAlias = Mapping[str, float] | Mapping[int, float] | str | None
 """A weight for some labels (1 for the others), or "balanced": the rarer, the more.
 
 None stands for the default of an estimator, and a mapping without any label for no weights at all.
@@ -39,7 +39,7 @@ def is_class_weight(given: Any) -> bool:
     if not isinstance(given, Mapping):
         return given is None or given == BALANCED
     return all(
-        isinstance(label, str)
+        isinstance(label, (str, int))
         and isinstance(weight, (int, float))
         and not isinstance(weight, bool)
         and LEAST <= weight <= MOST
@@ -50,7 +50,7 @@ def is_class_weight(given: Any) -> bool:
 def balanced(counts: Iterable[Mapping[str, int]]) -> dict[str, float]:
     """Return all / (labels * those of this label), as scikit-learn does, for each layer."""
     return {
-        label: sum(layer.values()) / (len(layer) * n)
+        str(label): sum(layer.values()) / (len(layer) * n)
         for layer in counts
         for label, n in layer.items()
         if n
@@ -75,17 +75,20 @@ def for_rare_chunks(counts: Sequence[Mapping[str, int]]) -> dict[str, float] | N
 def class_weights(
     given: ClassWeight, labels: Sequence[str], counts: Iterable[Mapping[str, int]]
 ) -> dict[str, float] | None:
-    """Return the weights that the parameter ``class_weight`` stands for, unless it is None."""
+    """Return the weights that the parameter ``class_weight`` stands for, unless it is None.
+
+    Their keys are strings, as in model files, also where labels are integers.
+    """
     if not given:
         return None
     if isinstance(given, str):
         return balanced(counts)
     for label in given:
-        if label not in labels:
+        if str(label) not in map(str, labels):
             raise ValueError(
                 f"found a class weight for {quoted(label)}, expected one of {listed(labels)}"
             )
-    return {label: float(weight) for label, weight in given.items()}
+    return {str(label): float(weight) for label, weight in given.items()}
 
 
 def check_siblings(ambiguity: Ambiguity) -> None:
