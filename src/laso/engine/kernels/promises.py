@@ -27,6 +27,7 @@ from laso.engine.layout import (
     BAD_BLOCK,
     BAD_COUNT,
     BAD_VALUE,
+    BLOCKS,
     DONE,
     DROPOUT,
     FAULT,
@@ -41,11 +42,13 @@ from laso.engine.layout import (
     IN_FEATURES,
     IN_LIMITS,
     IN_SUB_BLOCK,
+    MAX_FEATURES,
     MAX_GROUPS,
     MAX_LABELS,
     MOST_FACTORS,
     MOST_FEATURES,
     SAME_LABEL,
+    SLACK,
     STEPS,
     VISIT,
     Array,
@@ -89,7 +92,15 @@ def begin_input(x, run):
     width = run.sums.shape[0]
     write_limits(x, width, run.limits)
     run.limits[MAX_LABELS] = checked_count(run.meta, run.limits[MAX_LABELS], width, IN_LIMITS)
+    keep_within(run.limits, BLOCKS, run.block_owners.shape[0])
+    keep_within(run.limits, MAX_GROUPS, run.groups.shape[0] - SLACK)
+    keep_within(run.limits, MAX_FEATURES, run.meta[MOST_FEATURES])
     return run.limits[MAX_LABELS]
+
+
+def keep_within(limits, i, most):
+    """Let a limit be at least 1, which there is always room for, and at most what there is."""
+    limits[i] = min(max(limits[i], 1), most)
 
 
 def max_labels(run):
@@ -127,8 +138,8 @@ def chosen_label(run, i, n_listed):
 
 
 def most_features(run):
-    """Return the largest number of features that one call may write."""
-    return run.meta[MOST_FEATURES]
+    """Return the largest number of features that one call may write for the present input."""
+    return run.limits[MAX_FEATURES]
 
 
 def checked_features(x, state, group, run):
@@ -171,8 +182,7 @@ def block_features_in(x, number, run, out):
 
 def checked_block(x, state, group, run):
     """Return the block of a step, -1 if it has none."""
-    number = block(x, state, group)
-    blocks = run.block_owners.shape[0]
+    number, blocks = block(x, state, group), run.limits[BLOCKS]
     if number >= blocks:
         note_fault(run.meta, BAD_BLOCK, IN_BLOCK, number, -1, blocks - 1)
         return -1
