@@ -195,30 +195,29 @@ def checked_sub_block(x, number, i, meta):
     A block has at most as many as there are blocks below it.
     """
     below = sub_block(x, number, i)
-    if below >= 0 and (below >= number or i >= number):
-        if below >= number:
-            note_fault(meta, BAD_BLOCK, IN_SUB_BLOCK, below, -1, number - 1)
-        else:
-            note_fault(meta, BAD_BLOCK, IN_SUB_BLOCK, below, -1, -1)
+    if below < 0:
         return -1
-    return -1 if meta[FAULT] != DONE else below
+    if below >= number or i >= number or meta[FAULT] != DONE:
+        high = number - 1 if below >= number else -1
+        note_fault(meta, BAD_BLOCK, IN_SUB_BLOCK, below, -1, high)
+        return -1
+    return below
 
 
 def checked_factor(x, state, group, i, run):
     """Return group and label of the i-th further factor of a step; group -1: no more.
 
-    That is also what is returned once a promise is broken.
+    That is also what stands for a factor that breaks a promise.
     """
     other, label = factors(x, state, group, i)
+    last_factor, n = run.factor_rows.shape[0] - 2, run.sums.shape[0]
     if other < 0:
         return -1, SAME_LABEL
-    last_factor, n = run.factor_rows.shape[0] - 2, run.sums.shape[0]
-    if other > last_factor:
-        note_fault(run.meta, BAD_COUNT, IN_FACTORS, other, -1, last_factor)
-    elif not SAME_LABEL <= label < n:
+    if other > last_factor or i >= MOST_FACTORS:
+        high = last_factor if other > last_factor else -1
+        note_fault(run.meta, BAD_COUNT, IN_FACTORS, other, -1, high)
+        return -1, SAME_LABEL
+    if not SAME_LABEL <= label < n:
         note_fault(run.meta, BAD_COUNT, IN_FACTORS, label, SAME_LABEL, n - 1)
-    elif i >= MOST_FACTORS:
-        note_fault(run.meta, BAD_COUNT, IN_FACTORS, other, -1, -1)
-    if run.meta[FAULT] != DONE:
         return -1, SAME_LABEL
     return other, label
