@@ -4,13 +4,25 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
+from tests.fuzz.late_problems import CODES
 from tests.fuzz.targets import CORPUS, TARGETS, outcome
 
 ROOT = Path(__file__).parents[1]
+# A call of each kind of problem that breaks its promises late; each takes seconds to be compiled.
+LATE = {
+    "blocks": "learn",
+    "sub-blocks": "exact n-best",
+    "chains": "decode exactly",
+    "factors": "learn",
+    "choices": "decode",
+    "values": "learn exactly",
+    "segments": "decode",
+}
 
 
 def of_corpus():
@@ -42,10 +54,36 @@ def test_a_short_campaign_finds_nothing(tmp_path):
         assert target["lines"] > 50
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="it limits processes as Linux does")
+@pytest.mark.parametrize(("kind", "call"), LATE.items())
+def test_a_late_campaign_finds_nothing(kind, call):
+    codes = Random(0).sample(CODES, 40)
+    trials = f"campaign([{kind!r}], {codes}, {call!r})"
+    code = f"from tests.fuzz.late import campaign; print(*{trials}, sep='\\n')"
+    found = printed("-W", "ignore", "-c", code)
+    assert len(found) == len(codes)
+    assert [line for line in found if "'ok')" not in line and "error: " not in line] == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it limits processes as Linux does")
+def test_a_semantic_campaign_finds_nothing():
+    *findings, counts = printed("-m", "tests.fuzz.semantic", "--seconds", "15", "--seed", "1")
+    assert findings == []
+    assert "'ok'" in counts
+    assert "'error'" in counts
+
+
+def printed(*arguments: str) -> list[str]:
+    """The lines that a program of this folder prints."""
+    run = subprocess.run(
+        [sys.executable, *arguments], cwd=ROOT, check=False, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr[-3000:]
+    return run.stdout.splitlines()
+
+
 def test_a_finding_is_counted_and_kept(tmp_path, monkeypatch, capsys):
     """The fuzzer itself: what must not be is told apart."""
-    from random import Random
-
     from tests.fuzz import __main__ as fuzz
     from tests.fuzz.targets import Target
 

@@ -15,6 +15,8 @@ from laso import (
     BadModel,
     BadTemplate,
     Chunker,
+    JointTagger,
+    OutOfMemory,
     Parser,
     Tagger,
     load_model,
@@ -402,3 +404,93 @@ def test_nan_in_the_notes_of_a_file(tmp_path):
     header["metadata"]["score"] = float("nan")
     path.write_bytes(with_header(GOLDEN.read_bytes(), header))
     refused(path, "found NaN in its header")
+
+
+# --------------------------------------------------------------------------- numbers and texts
+
+
+def with_part(*places, value):
+    """A change of a header at a place."""
+
+    def change(header, tensors):
+        part = header
+        for name in places[:-1]:
+            part = part[name]
+        part[places[-1]] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("places", "value", "match"),
+    [
+        (("bits",), 2**31, "expected a number from 0 to 62"),
+        (("bits",), 2**62, "expected a number from 0 to 62"),
+        (("metadata", "temperature"), 1e-320, "found the temperature 1e-320, expected 0.001 to"),
+        (("metadata", "note"), "\ud800", "surrogates not allowed"),
+        (("history", "epoch"), 10**30, "expected a number from 0 to"),
+    ],
+)
+def test_numbers_and_texts_out_of_range(tmp_path, monkeypatch, places, value, match):
+    monkeypatch.setattr("laso.files.container.check_text", lambda *_: None)
+    path = rewritten(tmp_path / "model", with_part(*places, value=value))
+    monkeypatch.undo()
+    refused(path, match)
+
+
+def test_weights_whose_sums_overflow(tmp_path):
+    def change(header, tensors):
+        tensors["weights"] = np.full_like(tensors["weights"], 1e38)
+
+    refused(rewritten(tmp_path / "model", change), "found a weight of 1e.38, with which scores")
+
+
+def test_a_training_without_a_scale(tmp_path):
+    Tagger(epochs=1).fit(X, Y).save(tmp_path / "whole", training=True)
+
+    def change(header, tensors):
+        tensors["learning.reals"] = tensors["learning.reals"].copy()
+        tensors["learning.reals"][0] = 0.0
+
+    path = rewritten(tmp_path / "model", change, tmp_path / "whole")
+    refused(path, "the scales of its training are out of range")
+
+
+def test_constraints_on_many_labels_take_memory(tmp_path):
+    labels = [f"B-{i}" for i in range(5000)]
+    words = [[str(i) for i in range(5000)]]
+    model = Tagger(features=["w[0]"], epochs=1, queue=1).fit(words, [labels])
+    model.constraints = model.task_.constraints = "BIO"
+    model.save(tmp_path / "model")
+    refused(tmp_path / "model", "it takes about 1.0 GB of memory")
+    assert load_model(tmp_path / "model", limit=2e9).classes_.size == 5000
+
+
+def test_labels_that_no_file_can_have():
+    for y in ([["\ud800", "A"]], [["B-\udfff", "O"]]):
+        with pytest.raises(
+            BadData, match=r"found the label '.*', which cannot be written as UTF-8"
+        ):
+            Tagger(epochs=1).fit([["a", "b"]], y)
+    model = Tagger(epochs=1).fit(X, Y)
+    with pytest.raises(BadData, match="which cannot be written as UTF"):
+        model.partial_fit([["a"]], [["\ud800"]])
+    model.metadata_["note"] = "\ud800"
+    with pytest.raises(BadData, match=r"what a model file cannot have: .* surrogates not allowed"):
+        model.file_size()
+
+
+def test_combinations_of_labels_are_counted_before_they_are_made():
+    words = [[str(i) for i in range(10)]]
+    layers = [f"l{i}" for i in range(9)]
+    model = JointTagger(layers=layers, features=["w[0]"], epochs=1)
+    begun = time.process_time()
+    with pytest.raises(OutOfMemory, match="found 100,000,000 combinations of the labels of all"):
+        model.fit(words, [[(str(i),) * 9 for i in range(10)]])
+    assert time.process_time() - begun < 5.0
+
+
+def test_a_bias_needs_a_feature_of_every_step():
+    model = Tagger(features=["w[0]"], epochs=1).fit(X, Y)
+    with pytest.raises(BadTemplate, match="expected 'bias' or"):
+        model.biased({"D": 1.0})

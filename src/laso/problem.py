@@ -237,7 +237,12 @@ def _score(w: Weights, node: Node) -> None:
 
 def _vector(features: Features, operator: Any) -> Vector:
     if isinstance(features, Mapping):
-        vector = {name: float(value) for name, value in features.items()}
+        try:
+            vector = {name: float(value) for name, value in features.items()}
+        except (OverflowError, TypeError, ValueError) as error:
+            raise BadFeature(
+                f"a feature must be a finite number, found for operator {operator!r}: {error}"
+            ) from error
         for name, value in vector.items():
             if not math.isfinite(value):
                 raise BadFeature(

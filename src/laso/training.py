@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self, overload
 
+from laso.errors import BadFeature
 from laso.learn import restart
 from laso.problem import Node, Problem, make_node, operators
 from laso.queues import MakeQueue, beam
@@ -384,7 +386,13 @@ def mean_of_sample(n: int, follow: Callable[[int, list[float], int], int]) -> fl
         left = follow(i, measures, left)
         if left <= 0:
             break
-    return round(sum(measures) / len(measures), 2) if any(measures) else 1.0
+    mean = sum(measures) / len(measures) if any(measures) else 1.0
+    if not math.isfinite(mean):
+        raise BadFeature(
+            "found features with which scores overflow, expected smaller and finite values (a "
+            "division by zero has none)"
+        )
+    return round(mean, 2)
 
 
 def _fit_compiled(

@@ -169,11 +169,13 @@ def in_child(work: Callable[[], str], seconds: float = SECONDS) -> str:
     return text.decode()
 
 
-def campaign(kinds: Iterable[str], codes: Iterable[int]) -> Iterator[tuple[str, str, int, str]]:
-    """Yield kind, call, code and outcome of each trial."""
+def campaign(
+    kinds: Iterable[str], codes: Iterable[int], only: str | None = None
+) -> Iterator[tuple[str, str, int, str]]:
+    """Yield kind, call, code and outcome of each trial; of ``only`` one call if it is given."""
     codes = list(codes)
     for kind in kinds:
-        for call in calls_for(kind):
+        for call in calls_for(kind) if only is None else [only]:
             outcome(kind, call, NORMAL)  # compiles, and loads, what the children need
             for code in codes:
                 yield kind, call, code, in_child(lambda: outcome(kind, call, code))  # noqa: B023

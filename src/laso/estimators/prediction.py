@@ -12,6 +12,7 @@ import numpy as np
 
 from laso.data.table import locating
 from laso.engine import thresholds
+from laso.engine.checking.own_problems import naming_methods
 from laso.engine.choose import engine_for
 from laso.engine.decoder import Decoder
 from laso.engine.epochs import Training
@@ -246,14 +247,17 @@ class Predictor(Published):
             [None] * len(inputs) if parts is None else list(parts) for parts in (known, banned)
         ]
         rows = zip(inputs, *given, strict=True)
-        return [forced(self, x, parts, never)[0] for x, parts, never in rows]
+        with naming_methods(self.task_.problem):
+            return [forced(self, x, parts, never)[0] for x, parts, never in rows]
 
     @consistent
     def explain(self, x: Any, *, features: int = 10) -> dict[str, Any]:
         """Return why an input gets its output: the decisions, their features, their runners-up."""
         from laso.estimators.capabilities.explain import explained
 
-        return explained(self, x, features=features)
+        self.require("weights_")
+        with naming_methods(self.task_.problem):
+            return explained(self, x, features=features)
 
     @consistent
     def trace(self, x: Any, y: Any = None) -> list[dict[str, Any]]:
@@ -263,7 +267,9 @@ class Predictor(Published):
         """
         from laso.estimators.capabilities.explain import traced
 
-        return traced(self, x, y)
+        self.require("weights_")
+        with naming_methods(self.task_.problem):
+            return traced(self, x, y)
 
     @consistent
     def inspect(self, *, features: int = 10, data: Any = None) -> dict[str, Any]:

@@ -8,10 +8,11 @@ of this library are tested instead. ``LASO_CHECK=0`` turns the checks off.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 import numpy as np
@@ -167,6 +168,19 @@ def tell(
     trial = Trial(problem, dataset, i, n_labels, learning=True)
     trial.limits = limits_of(problem, trial.x, n_labels)
     _raise(trial, error)
+
+
+@contextlib.contextmanager
+def naming_methods(problem: type[CompiledProblem]) -> Iterator[None]:
+    """Let errors of methods that run uncompiled, as in explanations, name method and place."""
+    try:
+        yield
+    except (ArithmeticError, IndexError, MemoryError, RecursionError) as error:
+        method, place = origin(problem, error)
+        if method == "?" or isinstance(error, LasoError):
+            raise
+        found = f"{problem.__name__}.{method} fails uncompiled: {type(error).__name__}: {error}"
+        raise BadProblem(f"{found}\n  {place}\n  Correct the method.") from error
 
 
 def _chosen(dataset: Dataset, order: Array) -> list[int]:

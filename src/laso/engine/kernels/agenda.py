@@ -25,6 +25,7 @@ from laso.engine.layout import (
     LOSS,
     LOW,
     MARGIN,
+    MAX_GROUPS,
     NO_GOLD,
     NODES,
     OFFERED,
@@ -36,7 +37,6 @@ from laso.engine.layout import (
     ROUND_AT,
     ROUND_END,
     SCORE,
-    SLACK,
     VERSION,
     WAITING,
     WAITING_GOALS,
@@ -82,7 +82,7 @@ def make_state(x, run, node):
 def write_groups(x, run, node):
     """Write the groups of a node's state, and return their number."""
     n = groups(x, run.states[node], run.groups)
-    return checked_count(run.meta, n, run.groups.shape[0] - SLACK, IN_GROUPS)
+    return checked_count(run.meta, n, run.limits[MAX_GROUPS], IN_GROUPS)
 
 
 # --------------------------------------------------------------------------- the agenda

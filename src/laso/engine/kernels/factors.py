@@ -18,7 +18,7 @@ from laso.engine.kernels.bundles import (
     sum_block,
     sum_waiting,
 )
-from laso.engine.kernels.placeholders import NAMED, NARROWED, is_good, name
+from laso.engine.kernels.placeholders import NAMED, NARROWED, factors, is_good, name
 from laso.engine.kernels.promises import (
     checked_block,
     checked_factor,
@@ -35,6 +35,7 @@ from laso.engine.layout import (
     DONE,
     EXPANSION,
     FAULT,
+    MOST_FACTORS,
     SAME_LABEL,
     SUMMED_IN,
     SUMS_ROW,
@@ -161,12 +162,15 @@ def upper_bound(x, state, group, table, run):
 
 
 def bound_of_listed(x, state, group, run, n):
-    """Return an upper bound on the sum of a group's factors for the n labels that are listed."""
+    """Return an upper bound on the sum of a group's factors for the n labels that are listed.
+
+    As where sums are added up, ``upper_bound`` has checked the factors.
+    """
     cached, maxima, rows, highest = run.bundle_sums, run.bundle_maxima, run.factor_rows, -math.inf
     for c in range(n):
         label, top, size = chosen_label(run, c, n), 0.0, 0.0
         i, other, its_label = 0, rows.shape[0] - 1, SAME_LABEL
-        while other >= 0:
+        while other >= 0 and i <= MOST_FACTORS:
             row = rows[other, SUMS_ROW]
             if row >= 0:
                 one = maxima[row]
@@ -174,7 +178,7 @@ def bound_of_listed(x, state, group, run, n):
                     one = float(cached[row, label if its_label == SAME_LABEL else its_label])
                 top += one
                 size += abs(one)
-            other, its_label = checked_factor(x, state, group, i, run)
+            other, its_label = factors(x, state, group, i)
             i += 1
         highest = max(highest, top + 1e-6 * size)
     return highest
@@ -191,7 +195,7 @@ def bound_groups(x, state, table, run, first, end):
         bound, _ = upper_bound(x, state, group, table, run)
         if NARROWED() and end < 0:
             n_listed = write_choices(x, state, group, run)
-            if n_listed >= 0:
+            if n_listed >= 0 and bound > -math.inf:
                 bound = min(bound, bound_of_listed(x, state, group, run, n_listed))
         run.group_bounds[i] = bound
 
@@ -225,7 +229,7 @@ def add_factors(x, state, group, run):
     cached, sums, rows, n = run.bundle_sums, run.sums, run.factor_rows, max_labels(run)
     fill(sums, 0.0)
     i, other, its_label = 0, rows.shape[0] - 1, SAME_LABEL
-    while other >= 0:
+    while other >= 0 and i <= MOST_FACTORS:
         row = rows[other, SUMS_ROW]
         if row >= 0 and its_label == SAME_LABEL:
             for label in range(n):
@@ -233,7 +237,7 @@ def add_factors(x, state, group, run):
         elif row >= 0:
             for label in range(n):
                 sums[label] += cached[row, its_label]
-        other, its_label = checked_factor(x, state, group, i, run)
+        other, its_label = factors(x, state, group, i)
         i += 1
 
 
@@ -243,11 +247,11 @@ def add_factors_of_listed(x, state, group, run, n):
     for c in range(n):  # one label after the other, so that its sum stays in a register
         label, total = chosen_label(run, c, n), sums.dtype.type(0)
         i, other, its_label = 0, rows.shape[0] - 1, SAME_LABEL
-        while other >= 0:
+        while other >= 0 and i <= MOST_FACTORS:
             row = rows[other, SUMS_ROW]
             if row >= 0:
                 total += cached[row, label if its_label == SAME_LABEL else its_label]
-            other, its_label = checked_factor(x, state, group, i, run)
+            other, its_label = factors(x, state, group, i)
             i += 1
         sums[label] = total
 

@@ -27,6 +27,7 @@ from laso.engine.layout import (
     BAD_BLOCK,
     BAD_COUNT,
     BAD_VALUE,
+    BLOCKS,
     DONE,
     DROPOUT,
     FAULT,
@@ -41,11 +42,13 @@ from laso.engine.layout import (
     IN_FEATURES,
     IN_LIMITS,
     IN_SUB_BLOCK,
+    MAX_FEATURES,
     MAX_GROUPS,
     MAX_LABELS,
     MOST_FACTORS,
     MOST_FEATURES,
     SAME_LABEL,
+    SLACK,
     STEPS,
     VISIT,
     Array,
@@ -89,7 +92,15 @@ def begin_input(x, run):
     width = run.sums.shape[0]
     write_limits(x, width, run.limits)
     run.limits[MAX_LABELS] = checked_count(run.meta, run.limits[MAX_LABELS], width, IN_LIMITS)
+    keep_within(run.limits, BLOCKS, run.block_owners.shape[0])
+    keep_within(run.limits, MAX_GROUPS, run.groups.shape[0] - SLACK)
+    keep_within(run.limits, MAX_FEATURES, run.meta[MOST_FEATURES])
     return run.limits[MAX_LABELS]
+
+
+def keep_within(limits, i, most):
+    """Let a limit be at least 1, which there is always room for, and at most what there is."""
+    limits[i] = min(max(limits[i], 1), most)
 
 
 def max_labels(run):
@@ -127,8 +138,8 @@ def chosen_label(run, i, n_listed):
 
 
 def most_features(run):
-    """Return the largest number of features that one call may write."""
-    return run.meta[MOST_FEATURES]
+    """Return the largest number of features that one call may write for the present input."""
+    return run.limits[MAX_FEATURES]
 
 
 def checked_features(x, state, group, run):
@@ -171,8 +182,7 @@ def block_features_in(x, number, run, out):
 
 def checked_block(x, state, group, run):
     """Return the block of a step, -1 if it has none."""
-    number = block(x, state, group)
-    blocks = run.block_owners.shape[0]
+    number, blocks = block(x, state, group), run.limits[BLOCKS]
     if number >= blocks:
         note_fault(run.meta, BAD_BLOCK, IN_BLOCK, number, -1, blocks - 1)
         return -1
@@ -185,30 +195,29 @@ def checked_sub_block(x, number, i, meta):
     A block has at most as many as there are blocks below it.
     """
     below = sub_block(x, number, i)
-    if below >= 0 and (below >= number or i >= number):
-        if below >= number:
-            note_fault(meta, BAD_BLOCK, IN_SUB_BLOCK, below, -1, number - 1)
-        else:
-            note_fault(meta, BAD_BLOCK, IN_SUB_BLOCK, below, -1, -1)
+    if below < 0:
         return -1
-    return -1 if meta[FAULT] != DONE else below
+    if below >= number or i >= number or meta[FAULT] != DONE:
+        high = number - 1 if below >= number else -1
+        note_fault(meta, BAD_BLOCK, IN_SUB_BLOCK, below, -1, high)
+        return -1
+    return below
 
 
 def checked_factor(x, state, group, i, run):
     """Return group and label of the i-th further factor of a step; group -1: no more.
 
-    That is also what is returned once a promise is broken.
+    That is also what stands for a factor that breaks a promise.
     """
     other, label = factors(x, state, group, i)
+    last_factor, n = run.factor_rows.shape[0] - 2, run.sums.shape[0]
     if other < 0:
         return -1, SAME_LABEL
-    last_factor, n = run.factor_rows.shape[0] - 2, run.sums.shape[0]
-    if other > last_factor:
-        note_fault(run.meta, BAD_COUNT, IN_FACTORS, other, -1, last_factor)
-    elif not SAME_LABEL <= label < n:
+    if other > last_factor or i >= MOST_FACTORS:
+        high = last_factor if other > last_factor else -1
+        note_fault(run.meta, BAD_COUNT, IN_FACTORS, other, -1, high)
+        return -1, SAME_LABEL
+    if not SAME_LABEL <= label < n:
         note_fault(run.meta, BAD_COUNT, IN_FACTORS, label, SAME_LABEL, n - 1)
-    elif i >= MOST_FACTORS:
-        note_fault(run.meta, BAD_COUNT, IN_FACTORS, other, -1, -1)
-    if run.meta[FAULT] != DONE:
         return -1, SAME_LABEL
     return other, label

@@ -48,13 +48,13 @@ from laso.engine.layout import (
     IN_GROUPS,
     IN_KEY,
     IN_LIMITS,
+    MAX_GROUPS,
     MORE_EDGES,
     MORE_NODES,
     NO_GOLD,
     ONLY_GOOD,
     ORACLE,
     SCALE,
-    SLACK,
     STOP,
     STOPPED,
 )
@@ -98,10 +98,12 @@ def open_node(x, run, lat, node):
         source = lat.states[edges[by, SOURCE]]
         apply(x, source, edges[by, EDGE_GROUP], edges[by, EDGE_LABEL], state)
     lat.nodes[node, IS_GOAL] = is_goal(x, state)
+    if run.meta[STOP]:
+        run.meta[FAULT] = STOPPED
     if lat.nodes[node, IS_GOAL]:
         return 0
     n = groups(x, state, run.groups)
-    return checked_count(run.meta, n, run.groups.shape[0] - SLACK, IN_GROUPS)
+    return checked_count(run.meta, n, run.limits[MAX_GROUPS], IN_GROUPS)
 
 
 def target_of(lat, at, joined, guess, edge):
@@ -142,8 +144,6 @@ def build(x, y, table, run, options, lat):
         rounds[at, ORDER_BEGIN] = opened
         node = rounds[at, FIRST_IN]
         while node >= 0:
-            if run.meta[STOP]:
-                return STOPPED
             n_groups = open_node(x, run, lat, node)
             state, was_good = lat.states[node], nodes[node, ON_GOOD_PATH] > 0
             lat.order[opened] = node

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from laso.engine.kernels.bundles import n_blocks, sum_block
+from laso.engine.kernels.bundles import sum_block
 from laso.engine.kernels.entry import input_of
 from laso.engine.kernels.placeholders import apply, initial
 from laso.engine.kernels.promises import begin_input, checked_features, note_fault
@@ -21,6 +21,7 @@ from laso.engine.lattice.chain_layout import BEFORE, BETA, PROBABILITY, WEIGHTED
 from laso.engine.lattice.layout import INPUTS_USED, PATHS_USED, STEPS_USED
 from laso.engine.layout import (
     BAD_BLOCK,
+    BLOCKS,
     CHAIN,
     DONE,
     FAULT,
@@ -68,8 +69,8 @@ def sum_input(x, table, run, work, is_first):
     steps = x.items.shape[0]
     if steps > work.values.shape[0] - 1:
         return MORE_ENTRIES
-    if steps > n_blocks(run):
-        note_fault(run.meta, BAD_BLOCK, IN_LIMITS, n_blocks(run), steps, steps)
+    if steps > run.limits[BLOCKS]:
+        note_fault(run.meta, BAD_BLOCK, IN_LIMITS, run.limits[BLOCKS], steps, steps)
         return BAD_BLOCK
     run.meta[VERSION] += 1
     for position in range(steps):

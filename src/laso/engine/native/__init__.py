@@ -10,6 +10,7 @@
     compile_errors.py  compilation errors in terms of the user's methods
     load.py            object code into memory, by llvmlite
     calls.py           the calling convention
+    waiting.py         calls that Ctrl-C can end
     cache.py           files and folders of the cache
     trust.py           which of them nobody else can have written
     bounds_checks.py   which method of a problem leaves the bounds of an array

@@ -40,7 +40,10 @@ class _Call:
         self.is_over, self.asked_at = False, 0.0
         self.meta: Array | None = None  # while it is in compiled code
         self.done.acquire()
-        _thread.start_new_thread(self._run, ())
+        try:
+            _thread.start_new_thread(self._run, ())
+        except RuntimeError:  # there are no more threads, or Python ends
+            self._run()
 
     def _run(self) -> None:
         _calls[threading.get_ident()] = self

@@ -48,7 +48,7 @@ from laso.engine.weights.row_layouts import (
 )
 from laso.updates import Climb
 
-MOST_SHARDS = 100_000
+MOST_SHARDS = 4096
 LONGEST_RUN = 1000  # consecutive examples of one shard: they lie together in files
 FIRST_MIXES = 4  # in the first epoch, when most is learned; half as many in each epoch after it
 SHARDS_A_MIX = 4  # many shards are mixed more often: once in an epoch for so many of them
