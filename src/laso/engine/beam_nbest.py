@@ -6,9 +6,10 @@ import numpy as np
 
 from laso.engine import layout as at
 from laso.engine import option_kinds as kinds
+from laso.engine.failures import failure
 from laso.engine.lattice.exact import NBest
 from laso.engine.layout import Array, Dataset, Out, Run, WeightTable
-from laso.engine.machine import Machine, failure, grown_run, longer, mapped, parts, sizes
+from laso.engine.machine import Machine, grown_run, longer, mapped, parts, sizes
 
 
 def beam_nbest(

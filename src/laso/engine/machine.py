@@ -13,13 +13,13 @@ import numpy as np
 from laso.engine import layout as at
 from laso.engine import option_kinds as kinds
 from laso.engine.checking.own_problems import check_inputs, is_needed
+from laso.engine.failures import failure
 from laso.engine.layout import Array, Dataset, Out, Run, WeightTable
 from laso.engine.memory_limit import check_room, new_arrays
 from laso.engine.native import Kernels, compiled
 from laso.engine.native.waiting import results_of
 from laso.engine.option_kinds import Options
 from laso.engine.problem import CompiledProblem, has_named_factors, is_factored
-from laso.engine.reference import dead_end, input_of, output_of
 from laso.engine.weights.bloom import filtered, without_filter
 from laso.engine.weights.empty_rows import has_empty_rows, without_empty_rows
 from laso.engine.weights.hash_table import placed, used_slots
@@ -41,7 +41,6 @@ from laso.engine.workspace import (
     with_segments,
     with_shared,
 )
-from laso.errors import BadProblem, LasoError, SearchFailed, Unreachable, span
 
 MOST_TRIES = 10  # to make room for an update, each with twice the room of the one before
 
@@ -294,56 +293,6 @@ def grown_run(run: Run, status: int, what: str = "an input") -> Run:
         )
     n = 2 * len(run.delta)
     return run._replace(delta=longer(run.delta, n), values=longer(run.values, n))
-
-
-# --------------------------------------------------------------------------- errors
-
-
-def failure(
-    status: int, dataset: Dataset, i: int, problem: type[CompiledProblem], run: Run
-) -> LasoError:
-    """Return the error for the status of a call at input i; messages count inputs from 1."""
-    if status == at.UNREACHABLE:
-        x, y = input_of(dataset, i), output_of(dataset, i)
-        reason = dead_end(problem, x, y, len(run.sums))
-        return Unreachable(f"example {i + 1}: {reason}")
-    if status in at.FAULTS:
-        return broken_promise(f"input {i + 1}", problem, run)
-    return SearchFailed(f"input {i + 1}: the queue ran empty before a goal was dequeued")
-
-
-PROMISES = {
-    at.Method.LIMITS: "a path is longer than STEPS",
-    at.Method.GROUPS: "the number of groups must stay within MAX_GROUPS",
-    at.Method.FACTORS: "a factor's group must be below FACTORS, its label must exist, and a step "
-    f"has at most {at.MOST_FACTORS} factors",
-    at.Method.BLOCK: "a block must be below BLOCKS",
-    at.Method.SUB_BLOCK: "a sub-block must have a smaller number than its block, a block no more "
-    "of them than there are such numbers, and a step at most a million",
-    at.Method.BLOCK_FEATURES: "the number of features must stay within MAX_FEATURES",
-    at.Method.FEATURES: "the number of features must stay within MAX_FEATURES",
-    at.Method.KEY: "the key must rise with every step and stay within STEPS",
-    at.Method.CHOICES: "a listed label must exist",
-}
-OF_LIMITS = {
-    at.BAD_COUNT: "MAX_LABELS must stay within the width of the weights",
-    at.BAD_BLOCK: "CHAIN: BLOCKS must be the number of items",
-}
-FINITE = "the values of features must be finite numbers"
-
-
-def broken_promise(what: str, problem: type[CompiledProblem], run: Run) -> BadProblem:
-    """Return the error for the fault that a kernel has recorded."""
-    method = at.Method(run.meta[at.FAULT_METHOD])
-    value, low, high = (
-        int(run.meta[column]) for column in (at.FAULT_VALUE, at.FAULT_LOW, at.FAULT_HIGH)
-    )
-    promise, expected = PROMISES[method], f"found {value}, expected {span(low, high)}"
-    if method == at.IN_LIMITS:
-        promise = OF_LIMITS.get(at.Status(run.meta[at.FAULT]), promise)
-    if run.meta[at.FAULT] == at.BAD_VALUE:
-        promise, expected = FINITE, f"found {value} that are not, for example after 5.0 / 0"
-    return BadProblem(f"{what}: {promise}; {problem.__name__}.{method.name.lower()}: {expected}")
 
 
 # --------------------------------------------------------------------------- the engine

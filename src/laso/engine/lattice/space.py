@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from laso.engine import layout as at
+from laso.engine.failures import failure
 from laso.engine.lattice import layout as la
 from laso.engine.lattice.layout import Gradient, Lattice
 from laso.engine.layout import Array, Dataset, Run, WeightTable
-from laso.engine.machine import failure, grown_table, longer
+from laso.engine.machine import grown_table, longer
 from laso.engine.memory_limit import check_room, new_arrays
 from laso.engine.problem import CompiledProblem
 from laso.errors import SearchFailed
