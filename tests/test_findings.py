@@ -251,6 +251,27 @@ def crfsuite_two(results):
     )
 
 
+@holds("tagger-for-entities")
+def tagger_for_entities(results):
+    rows = [row for row in results.all("choices") if row["features"] == "columns"]
+    scores = {
+        config: means(row for row in rows if row["config"] == config)
+        for config in ("default", "Chunker")
+    }
+    entities = [corpus for corpus in scores["Chunker"] if "chunks" not in corpus]
+    return len(entities) == 9 and all(
+        scores["default"][corpus] > scores["Chunker"][corpus] for corpus in entities
+    )
+
+
+def means(rows):
+    """Return the mean score of each corpus on development data."""
+    scores: dict[str, list[float]] = {}
+    for row in rows:
+        scores.setdefault(row["corpus"], []).append(row["dev"])
+    return {corpus: sum(some) / len(some) for corpus, some in scores.items()}
+
+
 EWT = ("upos_acc", "xpos_acc", "feats_acc", "all_acc")
 
 

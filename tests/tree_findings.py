@@ -55,10 +55,10 @@ def updates_differ_greedily_only(results):
     return greedy > 0.5 and max(o.mean for o in wide) - min(o.mean for o in wide) < 2 * spread
 
 
-def parser_las(results, tags):
+def parser_las(results, tags, corpus="ud_ewt"):
     """The mean LAS of a system's configuration on the test data."""
     every = results.all("parsing", "benchmarks")
-    rows = [row for row in every if (row["corpus"], row["tags"]) == ("ud_ewt", tags)]
+    rows = [row for row in every if (row["corpus"], row["tags"]) == (corpus, tags)]
 
     def las(system, config):
         found = [
@@ -69,6 +69,15 @@ def parser_las(results, tags):
         return sum(found) / len(found)
 
     return las
+
+
+@holds("parsers-defaults")
+def suffixes_and_features_gain_with_gold_tags(results):
+    def gain(corpus):
+        las = parser_las(results, "gold", corpus)
+        return las("laso", "defaults") - las("laso", "beam 8")
+
+    return 0 < gain("ud_ewt") < 1 and gain("ud_tr_imst") > 6
 
 
 @holds("parsers-predicted")

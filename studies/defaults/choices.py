@@ -129,6 +129,10 @@ CHANGES: dict[str, dict[str, Any]] = {
     "O costs 0.3": {"class_weight": {"O": 0.3}},
     "dropout 0.2": {"dropout": 0.2},
 }
+WITHOUT: dict[str, Callable[[str], bool]] = {
+    "- affixes of neighbours": lambda template: "fix3[-1,1]" in template,
+    "- capitals, hyphens, digits": lambda template: ".istitle[" in template or ".has" in template,
+}
 PRIORS = {"L-BFGS, c1 0.1, c2 0.1": (0.1, 0.1), "L-BFGS, c2 1": (0.0, 1.0)}
 
 Run = Callable[[Part, Part, int], Labels]
@@ -147,6 +151,7 @@ class Setting(NamedTuple):
 def settings() -> Iterator[Setting]:
     """Yield what is compared, with each of the two kinds of features."""
     from laso import Chunker, Tagger
+    from laso.features import default_templates
 
     def of(cls: Any, given: dict[str, Any]) -> Run:
         def run(train: Part, dev: Part, seed: int) -> Labels:
@@ -158,6 +163,19 @@ def settings() -> Iterator[Setting]:
     for features in FEATURES:
         for name, given in CHANGES.items():
             yield Setting(features, name, of(Tagger, given), chunks="class_weight" in given)
+
+    def without(left_out: Callable[[str], bool]) -> Run:
+        def run(train: Part, dev: Part, seed: int) -> Labels:
+            names = ("w", "pos") if isinstance(train.X[0][0], tuple) else ("w",)
+            features = [t for t in default_templates(names) if not left_out(t)]
+            return of(Tagger, {"features": features})(train, dev, seed)
+
+        return run
+
+    for name, left_out in WITHOUT.items():
+        yield Setting("columns", name, without(left_out))
+    everything = without(lambda template: any(is_out(template) for is_out in WITHOUT.values()))
+    yield Setting("columns", "- both", everything)
     yield Setting("columns", "Chunker", of(Chunker, {}), chunks=True)
     yield Setting("tutorial", f"{CRFSUITE} ap", crfsuite("ap"))
     for name, (c1, c2) in PRIORS.items():

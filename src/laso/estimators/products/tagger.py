@@ -11,6 +11,7 @@ import numpy as np
 from laso.engine.options import is_exact
 from laso.engine.weights.compact import keys_and_rows
 from laso.engine.weights.row_layouts import dense_rows
+from laso.estimators.capabilities.chunk_confidence import inside
 from laso.estimators.learning.class_weights import for_rare_chunks
 from laso.estimators.publishing import consistent
 from laso.estimators.search import CommonParameters, SearchEstimator
@@ -92,6 +93,10 @@ class Tagger(SearchEstimator):
         if not self.has_default_update() or is_exact(self.search_queue(task)):
             return None
         return for_rare_chunks(counts)
+
+    def predict_chunks(self, X: Any) -> list[list[tuple[str, int, int]]]:
+        """Return the chunks that BIO or IOBES labels mark, as ``Chunker.predict_chunks`` does."""
+        return list(map(inside, self.predict(X)))
 
     @consistent
     def predict_marginals(self, X: Any, *, least: float = 0.0) -> list[list[dict[str, float]]]:
