@@ -113,7 +113,7 @@ def test_no_message_is_as_large_as_the_file(name, tmp_path):
     [
         lambda: Chunker().fit([[("a", HUGE)]]),
         lambda: Chunker().fit([[(HUGE, "O"), ("b",)]]),
-        lambda: Tagger().fit([[HUGE]], [[3]]),
+        lambda: Tagger().fit([[HUGE]], [[3.5]]),
         lambda: Tagger().fit([[HUGE, 3]], [["X", "Y"]]),
         lambda: Tagger().fit([HUGE], [["X"]]),
         lambda: Tagger().fit([["a"]], [HUGE]),

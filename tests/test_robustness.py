@@ -97,9 +97,12 @@ def test_feature_values_that_are_no_numbers(value):
 
 
 def test_huge_values_leave_weights_finite():
-    data = [[{"a": 1e30}, {"a": -1e30}]] * 3
-    model = Tagger(epochs=3).fit(data, [["X", "Y"]] * 3)
-    assert np.isfinite(model.weights_.v).all()
+    def learned(value):
+        return Tagger(epochs=3).fit([[{"a": value}, {"a": -value}]] * 3, [["X", "Y"]] * 3)
+
+    assert np.isfinite(learned(1e20).weights_.v).all()
+    with pytest.raises(BadFeature, match="weights that overflow"):  # their scores would
+        learned(1e30)
 
 
 def test_files(laso, tmp_path, monkeypatch):

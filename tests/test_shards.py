@@ -283,7 +283,7 @@ def test_traffic_is_counted():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"shards": 0}, "shards must be None or from 1 to 100000, found 0"),
+        ({"shards": 0}, "shards must be None or from 1 to 4096, found 0"),
         ({"n_jobs": 0}, "n_jobs must be None, -1, or from 1 up, found 0"),
         ({"mixing": "best"}, "mixing must be 'changed' or 'uniform' or 'updates', found 'best'"),
     ],

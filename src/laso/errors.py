@@ -147,7 +147,7 @@ def out_of_reach(y: object, state: object, operators: int) -> str:
         + (
             f"none of its {operators} operators leads to a y-good state"
             if operators
-            else "it has no operators and is no goal"
+            else "operators returned nothing for it and it is no goal"
         )
     )
 

@@ -151,6 +151,7 @@ class Setting(NamedTuple):
 def settings() -> Iterator[Setting]:
     """Yield what is compared, with each of the two kinds of features."""
     from laso import Chunker, Tagger
+    from laso.estimators.learning.dropout_rates import RATE
     from laso.features import default_templates
 
     def of(cls: Any, given: dict[str, Any]) -> Run:
@@ -168,7 +169,7 @@ def settings() -> Iterator[Setting]:
         def run(train: Part, dev: Part, seed: int) -> Labels:
             names = ("w", "pos") if isinstance(train.X[0][0], tuple) else ("w",)
             features = [t for t in default_templates(names) if not left_out(t)]
-            return of(Tagger, {"features": features})(train, dev, seed)
+            return of(Tagger, {"features": features, "dropout": RATE})(train, dev, seed)
 
         return run
 
@@ -252,13 +253,14 @@ def _of_features(features: str, rows: list[Row]) -> str:
         shares[row["corpus"]] = row["outside"]
         scores = (*cells.get(row["corpus"], {}).get(row["config"], Sample(())).values, row["dev"])
         cells.setdefault(row["corpus"], {})[row["config"]] = Sample(scores)
-    names = [s.name for s in settings() if s.features == features]
+    measured = {name for here in cells.values() for name in here}
+    names = [s.name for s in settings() if s.features == features and s.name in measured]
+    complete = [here for here in cells.values() if DEFAULT in here]
     lines = [
         [corpus, f"{100 * shares[corpus]:.0f} %"]
         + [here[name].text() if name in here else "" for name in names]
         for corpus, here in cells.items()
     ]
-    complete = [here for here in cells.values() if DEFAULT in here]
     regret = {
         name: [max(_means(here).values()) - _means(here)[name] for here in complete if name in here]
         for name in names

@@ -81,7 +81,9 @@ def memory_of(header: Mapping[str, Any]) -> int:
     labels = header.get("labels", 0)
     if type(labels) is not int or labels < 0:
         raise BadModel(f"found {quoted(labels)} labels, expected a number")
-    if any(header["parameters"].get(name) for name in ("constraints", "pairs")):
+    parameters = header.get("parameters")  # a reference model has none
+    given = parameters if isinstance(parameters, dict) else {}
+    if any(given.get(name) for name in ("constraints", "pairs")):
         total += OF_PAIR * labels * labels
     for prefix in ("", "learning."):
         keys = sizes.get(f"{prefix}keys", (0, 0))[1]

@@ -239,9 +239,9 @@ def _matrix(tensors: Mapping[str, Array], name: str, width: int, dtype: Any) -> 
     if array.nbytes > LARGEST_TABLE:
         raise BadModel(f"found {len(array)} weights, more than can be")
     array = np.require(array.astype(kind, copy=False), kind, ["C", "ALIGNED", "WRITEABLE"])
+    check_finite(array)
     if name == "v":
         check_size(array)
-    check_finite(array)
     return _divided(array, width)
 
 
