@@ -9,7 +9,7 @@ from laso.engine.problem import CompiledProblem
 from laso.queues import MakeQueue
 
 RATE = 0.2  # where steps have many features
-FEW, MANY = 22.0, 28.0  # features of a step: from the first on some are left out
+FEW, MANY = 16.0, 24.0  # features of a step: from the first on some are left out
 
 
 def is_rate(value: Any) -> bool:
