@@ -55,7 +55,10 @@ def test_a_long_call(call):
 
 
 WRITING = """
-import sys
+import signal, sys
+for number in (signal.SIGTERM, signal.SIGHUP):  # as in a shell, whatever has started the tests
+    signal.signal(number, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from laso.cli import main
 sys.argv = ["laso", "tag", "model.laso", "-", "--output", "out.txt"]
 main()

@@ -247,7 +247,7 @@ class Segments(CompiledProblem):
         out[BLOCKS], out[STEPS], out[FORM] = 4 * n + 4, n, SEGMENTS
         write_odd_limits(x, out)
 
-    initial = Blocks.initial
+    initial = staticmethod(Blocks.initial)
 
     @staticmethod
     def groups(x, state, out):
@@ -271,14 +271,14 @@ class Segments(CompiledProblem):
         write_odd(x, 7, out.keys)
         return odd(x, 7, 1)
 
-    features = Blocks.features
+    features = staticmethod(Blocks.features)
 
     @staticmethod
     def name(x, state, group, block):
         first = x.items[min(max(block, 0) // 4, x.items.shape[0] - 1), 0]
         return odd(x, 9, mix(block % 4, first))
 
-    allowed = Blocks.allowed
+    allowed = staticmethod(Blocks.allowed)
 
     @staticmethod
     def apply(x, state, group, label, new):
@@ -286,14 +286,14 @@ class Segments(CompiledProblem):
         write_odd(x, 11, new)
         new[0] = odd(x, 11, new[0])
 
-    is_goal = Blocks.is_goal
+    is_goal = staticmethod(Blocks.is_goal)
 
     @staticmethod
     def is_good(x, y, state, group, label):
         good = group == 1 and y[min(max(state[0], 0), y.shape[0] - 1)] == label
         return odd(x, 13, good) != 0
 
-    loss = Blocks.loss
+    loss = staticmethod(Blocks.loss)
 
     @staticmethod
     def key(x, state, group, label):
