@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from laso import Tagger, alma, load_model
-from laso.cli.report import FREQUENT, advice
+from laso.cli.report import EARLY, FREQUENT, advice
 from laso.data import load_bundled, write_columns
 from laso.metrics.evaluation import evaluated
 
@@ -428,6 +428,9 @@ def test_the_report_names_word_lists_where_there_are_none(laso, folder):
         Path(f"{label}.txt").write_text(f"{lines}\n" * 3)
     Path("own.txt").write_text("Hund\n")
     assert "English word lists and clusters may help" in laso("train", "x.txt", *FAST).out
+    rare = "".join(f"ord{i} y\n" for i in range(EARLY))  # a few English words in another language
+    Path("z.txt").write_text(f"{rare}\n" + Path("x.txt").read_text())
+    assert "word lists of this language" in laso("train", "z.txt", *FAST, "--held-out", "0").out
     shown = laso("train", "y.txt", *FAST).out
     assert "word lists of this language may help" in shown
     option = shown.partition("--set '")[2].partition("'")[0].replace("FILE", "own.txt")

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from laso.estimators import SearchEstimator
 
 CALIBRATED = 300  # held-out examples to calibrate probabilities on
-FREQUENT = ("the", "of", "and", "to", "is")  # words of every English corpus
+FREQUENT = ("the", "of", "and", "to", "is")
+EARLY = 500  # an English corpus has these words among so many different ones at its beginning
 GAP = 10  # points of precision above recall from which the report gives advice
 
 
@@ -168,12 +169,17 @@ def advice(evaluation: Any, model: SearchEstimator) -> str | None:
 
 def unused_resources(model: SearchEstimator) -> str | None:
     """Return the option for word lists where a model with default templates has none."""
+    import numpy as np
+
+    from laso.features.vocabulary import UNKNOWN
+
     parameters, task = model.get_params(), cast("Any", model.task_)
     has_default = parameters.get("features") in (None, "rich")
     if "resources" not in parameters or parameters["resources"] or not has_default:
         return None
     words = task.encoder_.vocabularies.get(0)
-    if words is not None and (words.numbers(list(FREQUENT)) >= 0).all():
+    first = np.array([UNKNOWN]) if words is None else words.numbers(list(FREQUENT))
+    if ((first != UNKNOWN) & (first < EARLY)).all():
         return (
             "English word lists and clusters may help: pip install 'laso[lists]', then train with "
             '--set \'resources=["names", "places", "clusters"]\''
