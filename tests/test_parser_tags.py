@@ -94,6 +94,17 @@ def test_single_features_are_told_apart():
     assert len(parse_templates(many)) == len(many) == 2 * MOST_FEATURES
 
 
+def test_a_line_of_as_many_words_as_columns_is_plain_text(tmp_path, monkeypatch, capsysbinary):
+    (tmp_path / "a.conllu").write_text(FEATURED * 4, encoding="utf-8")
+    laso = Laso(monkeypatch, capsysbinary)
+    laso("train", tmp_path / "a.conllu", "--task", "parse", "--epochs", "2")
+    told = laso("tag", tmp_path / "a.laso", "-", stdin="The old cat sleeps\n")
+    assert (told.code, told.out) == (3, "")
+    assert "this model needs tags: train with --pipeline" in told.err
+    given = laso("tag", tmp_path / "a.laso", "-", stdin="The DET DT _\n")
+    assert given.out.startswith("The DET DT _ ")
+
+
 def pairs_of(text):
     """The columns of CoNLL-U that a parser reads, and trees."""
     inputs: list[Any] = []

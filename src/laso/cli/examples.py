@@ -441,26 +441,6 @@ def tag_columns(model: SearchEstimator) -> tuple[str, ...]:
     return tuple(roles["inputs"][1 : n + 1]) if isinstance(roles, dict) else OF_TREES[1 : n + 1]
 
 
-def is_column_file(head: str, roles: ColumnRoles, labels: Sequence[str]) -> bool:
-    """Tell whether a text has the columns that a model expects, rather than being plain text."""
-    form = guessed(head)
-    if form.kind != "columns":
-        return False
-    lines = [line for line in head.splitlines() if line.strip(" \t")][:200]
-    if form.comment is not None:
-        lines = [line for line in lines if not line.startswith(form.comment)]
-    rows = [line.split(form.separator) for line in lines]
-    widths = {len(row) for row in rows}
-    if len(widths) != 1:
-        return False
-    width = widths.pop()
-    if width == len(roles.inputs):
-        return True
-    last = {row[-1] for row in rows}
-    known = bool(last & set(labels)) or len(roles.labels) > 1
-    return width == roles.width and known
-
-
 def roles_for(block: Block, trained: ColumnRoles, form: Format) -> ColumnRoles:
     """Find the columns of a file to label, given the roles that the model was trained with."""
     names = block.names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -259,7 +259,6 @@ def recognised(
     head: str, name: str, model: SearchEstimator, trained: ColumnRoles, settings: Settings
 ) -> Format:
     """Return the format of a file to label: columns only if they fit the model."""
-    from laso.cli.examples import is_column_file
     from laso.data.formats import Format, guessed
 
     guess = guessed(head, name)
@@ -269,11 +268,46 @@ def recognised(
         separator = remembered.get("separator")
         if separator not in (None, "\t", " "):
             guess = Format("columns", separator, guess.comment)
-        elif not is_column_file(head, trained, labels):
+        elif not is_column_file(head, trained, labels, second_column(model)):
             widths = {len(line.split()) for line in head.splitlines() if line.strip()}
-            if len(trained.inputs) == 1 or (guess.separator is None and len(widths) > 1):
+            as_words = len(widths) > 1 or widths == {len(trained.inputs)}
+            if len(trained.inputs) == 1 or (guess.separator is None and as_words):
                 guess = Format("text")
     return settings.form(guess)
+
+
+def second_column(model: SearchEstimator) -> Container[str]:
+    """Return the values that a model knows of its second input column; none if it has no such."""
+    encoder = getattr(model.task_, "encoder_", None)
+    values = getattr(encoder, "vocabularies", {}).get(1)
+    return () if values is None else values.by_string
+
+
+def is_column_file(
+    head: str, roles: ColumnRoles, labels: Sequence[str], second: Container[str] = ()
+) -> bool:
+    """Tell whether a text has the columns that a model expects, rather than being plain text.
+
+    As many words in each line as the model has inputs are columns if the ``second`` one is known.
+    """
+    from laso.data.formats import guessed
+
+    form = guessed(head)
+    if form.kind != "columns":
+        return False
+    lines = [line for line in head.splitlines() if line.strip(" \t")][:200]
+    if form.comment is not None:
+        lines = [line for line in lines if not line.startswith(form.comment)]
+    rows = [line.split(form.separator) for line in lines]
+    widths = {len(row) for row in rows}
+    if len(widths) != 1:
+        return False
+    width = widths.pop()
+    if width == len(roles.inputs):
+        return width == 1 or second == () or any(row[1] in second for row in rows)
+    last = {row[-1] for row in rows}
+    known = bool(last & set(labels)) or len(roles.labels) > 1
+    return width == roles.width and known
 
 
 @contextmanager
