@@ -130,8 +130,10 @@ CHANGES: dict[str, dict[str, Any]] = {
     "dropout 0.2": {"dropout": 0.2},
 }
 WITHOUT: dict[str, Callable[[str], bool]] = {
-    "- affixes of neighbours": lambda template: "fix3[-1,1]" in template,
-    "- capitals, hyphens, digits": lambda template: ".istitle[" in template or ".has" in template,
+    "without affixes of neighbours": lambda template: "fix3[-1,1]" in template,
+    "without capitals, hyphens, digits": lambda template: (
+        ".istitle[" in template or ".has" in template
+    ),
 }
 PRIORS = {"L-BFGS, c1 0.1, c2 0.1": (0.1, 0.1), "L-BFGS, c2 1": (0.0, 1.0)}
 
@@ -176,7 +178,7 @@ def settings() -> Iterator[Setting]:
     for name, left_out in WITHOUT.items():
         yield Setting("columns", name, without(left_out))
     everything = without(lambda template: any(is_out(template) for is_out in WITHOUT.values()))
-    yield Setting("columns", "- both", everything)
+    yield Setting("columns", "without both", everything)
     yield Setting("columns", "Chunker", of(Chunker, {}), chunks=True)
     yield Setting("tutorial", f"{CRFSUITE} ap", crfsuite("ap"))
     for name, (c1, c2) in PRIORS.items():
