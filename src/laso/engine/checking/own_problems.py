@@ -213,8 +213,8 @@ def _raise(trial: Trial, error: Exception) -> NoReturn:
         ) from error
     if isinstance(error, ArithmeticError | MemoryError | RecursionError):
         raise BadProblem(
-            f"{problem.__name__}.{method} fails at input {trial.i}: {type(error).__name__}: {error}"
-            f"\n  {place}\n  Correct it: compiled code would go on with a wrong number."
+            f"{problem.__name__}.{method} fails at input {trial.i + 1}: {type(error).__name__}: "
+            f"{error}\n  {place}\n  Correct it: compiled code would go on with a wrong number."
         ) from error
     error.add_note(
         f"{problem.__name__}.{method} raised this at input {trial.i + 1}, when it ran "
