@@ -79,9 +79,12 @@ def first_sentences(given: Files, work: Path, n: int) -> Files:
 
 
 def warmup_file(path: Path, work: Path) -> Path:
-    """Write the first sentences of a file, enough to compile or load code; return the path."""
+    """Write the first sentences of a file, enough to compile or load code; return the path.
+
+    Of a shorter file no compiled code reads the lines.
+    """
     result = work / "few.txt"
-    write_columns(result, read_columns(path)[:20])
+    write_columns(result, read_columns(path)[:100])
     return result
 
 

@@ -83,7 +83,7 @@ def start(job: Row) -> Row:
     system, model = SYSTEMS[job["system"]], Path(job["model"])
     if job["first"]:
         system.learn(Path(job["train"]), job["settings"], model)
-    _, inputs = split(plain_read(job["train"])[:1])
+    _, inputs = split(plain_read(job["train"]))  # more than one: these have code of their own
     system.decode(model, job["settings"], inputs)
     return {"seconds": time.time() - job["started"]}
 

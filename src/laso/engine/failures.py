@@ -27,7 +27,7 @@ PROMISES = {
     at.Method.GROUPS: "the number of groups must stay within MAX_GROUPS",
     at.Method.FACTORS: "a factor's group must be below FACTORS, its label must exist, and a step "
     f"has at most {at.MOST_FACTORS} factors",
-    at.Method.BLOCK: "a block must be below BLOCKS",
+    at.Method.BLOCK: "a block must be below BLOCKS, and with SEGMENTS every step must have one",
     at.Method.SUB_BLOCK: "a sub-block must have a smaller number than its block, a block no more "
     "of them than there are such numbers, and a step at most a million",
     at.Method.BLOCK_FEATURES: "the number of features must stay within MAX_FEATURES",

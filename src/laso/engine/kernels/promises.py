@@ -35,6 +35,7 @@ from laso.engine.layout import (
     FAULT_LOW,
     FAULT_METHOD,
     FAULT_VALUE,
+    FORM,
     IN_BLOCK,
     IN_BLOCK_FEATURES,
     IN_CHOICES,
@@ -48,6 +49,7 @@ from laso.engine.layout import (
     MOST_FACTORS,
     MOST_FEATURES,
     SAME_LABEL,
+    SEGMENTS,
     SLACK,
     STEPS,
     VISIT,
@@ -181,10 +183,11 @@ def block_features_in(x, number, run, out):
 
 
 def checked_block(x, state, group, run):
-    """Return the block of a step, -1 if it has none."""
+    """Return the block of a step, -1 if it has none; a segment must have one."""
     number, blocks = block(x, state, group), run.limits[BLOCKS]
-    if number >= blocks:
-        note_fault(run.meta, BAD_BLOCK, IN_BLOCK, number, -1, blocks - 1)
+    needed = run.limits[FORM] == SEGMENTS
+    if number >= blocks or (needed and number < 0):
+        note_fault(run.meta, BAD_BLOCK, IN_BLOCK, number, 0 if needed else -1, blocks - 1)
         return -1
     return number
 
