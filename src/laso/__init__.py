@@ -10,6 +10,7 @@ Describe a search problem, choose how the queue is kept, and learn the weights i
     Tagger, Chunker        scikit-learn estimators for labels and chunks of sentences, compiled
     JointTagger            one for several layers of labels at once
     Parser                 one for dependency trees
+    Clusterer              one for clusters: coreference, record linkage
     CRF                    the one of sklearn-crfsuite, on the same engine
     load_model             any of them from a file
     average_models         the mean of several of them
@@ -99,6 +100,7 @@ if TYPE_CHECKING:
         CRF,
         Checkpoint,
         Chunker,
+        Clusterer,
         JointTagger,
         Parser,
         SearchEstimator,
@@ -123,6 +125,7 @@ __all__ = [
     "CRF",
     "Checkpoint",
     "Chunker",
+    "Clusterer",
     "CompiledProblem",
     "Dataset",
     "FACTORS",
@@ -226,6 +229,7 @@ _LATER = {
         "CRF",
         "Checkpoint",
         "Chunker",
+        "Clusterer",
         "JointTagger",
         "Parser",
         "SearchEstimator",

@@ -87,7 +87,7 @@ def _predicted(
 
     model = own.load(paths[0], settings.task)
     examples = read_for(model, paths[1:], settings)
-    if settings.task is None and not examples.roles.labels:
+    if examples.task is None and not examples.roles.labels:
         raise BadData(
             "found no column of labels, expected one to compare with",
             file=examples.files[0][0],
@@ -96,7 +96,7 @@ def _predicted(
     with examples.located():
         X, y = examples.inputs, examples.outputs
         table = model.reliability(X, y) if confidence else None
-        gold = _in_one_scheme(model, y) if settings.task is None else y
+        gold = _in_one_scheme(model, y) if examples.task is None else y
         result = model.task_.evaluation(gold, model.predict(X))
         return _with_tags(result, model, examples), table
 

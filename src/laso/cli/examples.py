@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 import typer
 
+from laso.cli.own import reads_files
 from laso.cli.settings import Settings
 from laso.data.columns import Block
 from laso.data.formats import (
@@ -56,7 +57,7 @@ class Examples:
     form: Format = OF_TASK
     roles: ColumnRoles = NO_COLUMNS
     example: Block = field(default_factory=Block)  # the first sentence
-    task: Task | None = None  # the user's own
+    task: Task | None = None
     crc: int = 0  # of the files
 
     def __len__(self) -> int:
@@ -244,8 +245,8 @@ def read(
 ) -> Examples:
     """Read all labelled sentences of files that have the same columns.
 
-    With ``on_disk`` the sentences are checked now and read again in every iteration. A ``task`` of
-    the user's own reads the files itself.
+    With ``on_disk`` the sentences are checked now and read again in every iteration. A ``task``
+    that is given reads the files itself.
     """
     if task is not None:
         return read_by_task(task, files)
@@ -313,7 +314,7 @@ def crc_of(file: IO[bytes], crc: int) -> int:
 
 def read_for(model: SearchEstimator, files: Sequence[str], settings: Settings) -> Examples:
     """Read labelled files with the columns that a model was trained on, or by its own task."""
-    if settings.task is not None:
+    if reads_files(model, settings.task):
         return read_by_task(model.task_, files)
     examples = read(files, settings)
     return replace(examples, roles=roles_for(examples.example, remembered(model), examples.form))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from laso.cli import options
+from laso.cli.own import reads_files
 from laso.cli.tag import recognised
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def sentences(model: Any, name: str, settings: Settings) -> Any:
     from laso.cli.examples import head_of, opened, read_by_task, remembered, roles_for
     from laso.data.reading import read
 
-    if settings.task is not None:
+    if reads_files(model, settings.task):
         yield from ((x, ()) for x in read_by_task(model.task_, [name], labelled=False).inputs)
         return
     trained = remembered(model)

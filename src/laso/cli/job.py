@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from laso.cli.interrupts import Interrupts
     from laso.cli.progress import Display
     from laso.estimators import SearchEstimator
+    from laso.tasks.base import Task
 
 CHECKPOINT = ".checkpoint"
 
@@ -51,9 +52,15 @@ class Job:
         elif self.settings.epochs is not None:
             max_epochs = self.settings.epochs
         limits: dict[str, Any] = {"epochs": max_epochs, "patience": patience}
-        task = self.task if self.all.task is None else self.all.task
-        model: SearchEstimator = settings.estimator(task, self.settings, self.all.roles, limits)
+        model: SearchEstimator = settings.estimator(
+            self.own_task or self.task, self.settings, self.all.roles, limits
+        )
         return model
+
+    @property
+    def own_task(self) -> Task | None:
+        """The task if it is the user's own."""
+        return self.all.task if own.is_own(self.task) else None
 
     @cached_property
     def data(self) -> dict[str, Any]:
@@ -83,14 +90,17 @@ class Job:
 
 def planned(files: Sequence[str], given: Settings, *, store: Path | None = None) -> Job:
     """Read the files, and decide on the task and on what is held out."""
-    own_task = own.load_task(given.task) if given.task and own.is_own(given.task) else None
-    examples = read(files, given, task=own_task, on_disk=store is not None)
-    name = given.task or detected_task(examples)
+    name = given.task
+    if name is None and not any(getattr(given, each) for each in settings.ABOUT_COLUMNS):
+        name = own.detected(files[0])
+    task = own.reader(name)
+    examples = read(files, given, task=task, on_disk=store is not None)
+    name = name or detected_task(examples)
     given = with_constraints(with_strategy(given, examples), name, examples)
     if given.dev is None:
         return Job(given, name, examples, *split(examples, given), store=store)
-    dev = read([given.dev], replace(given, label=None, inputs=None), task=own_task)
-    if own_task is None and not dev.fits(examples.roles):
+    dev = read([given.dev], replace(given, label=None, inputs=None), task=task)
+    if task is None and not dev.fits(examples.roles):
         raise BadData("found other columns than in the training data", file=given.dev, line=1)
     return Job(given, name, examples, examples, replace(dev, roles=examples.roles), store=store)
 
@@ -205,7 +215,7 @@ def unfinished(path: Path, model: SearchEstimator, job: Job) -> Any:
     if not path.exists():
         return None
     try:
-        earlier = load_model(path, task=job.all.task)
+        earlier = load_model(path, task=job.own_task)
     except BadModel:
         return None
     same = type(earlier) is type(model) and earlier.metadata_.get("data") == job.data

@@ -1,10 +1,11 @@
-"""Tasks of the user's own on the command line: ``--task my_module:MyTask``."""
+"""Tasks that read their files themselves: the user's own, as ``my_module:MyTask``, and clusters."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
 import os
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,9 @@ import typer
 if TYPE_CHECKING:
     from laso.estimators import SearchEstimator
     from laso.tasks.base import Task
+
+
+PRESETS = {"cluster": None, "coref": "coreference"}  # of a Clusterer, by the names of tasks
 
 
 def is_own(task: str | None) -> bool:
@@ -49,6 +53,39 @@ def load_task(name: str) -> Task:
         raise typer.BadParameter(
             f"--task {name}: {error}; expected a class without required parameters, or a task"
         ) from error
+
+
+def reader(task: str | None) -> Task | None:
+    """Return the task of this name if it reads its files itself; None if it has columns."""
+    if is_own(task):
+        return load_task(str(task))
+    if task not in PRESETS:
+        return None
+    from laso.estimators import Clusterer
+
+    return Clusterer(preset=PRESETS[task]).make_task()
+
+
+def detected(name: str) -> str | None:
+    """Return "cluster" or "coref" for a file of items or of mentions; None for any other."""
+    from laso.cli.examples import STDIN, head_of, opened
+    from laso.data.coreference import BEGIN
+
+    if name == STDIN:
+        return None
+    with opened(name) as file:
+        head = head_of(file).lstrip()
+    keys = set(re.findall(r'"(\w+)"\s*:', head)) if head.startswith("{") else set()
+    if head.startswith(BEGIN) or {"sentences", "mentions"} <= keys:
+        return "coref"
+    return "cluster" if "items" in keys and "tokens" not in keys else None
+
+
+def reads_files(model: SearchEstimator, task: str | None) -> bool:
+    """Tell whether the task of a model reads its files itself."""
+    from laso.tasks.sequences import SequenceTask
+
+    return task is not None or not isinstance(model.task_, SequenceTask)
 
 
 def load(path: str | Path, task: str | None) -> SearchEstimator:

@@ -130,7 +130,7 @@ class Finish:
         if result["resources"]:
             lines += [result["resources"]]
         size = f"{result['bytes'] / 1e6:.2f} MB"
-        task = f" --task {self.job.task}" if self.job.all.task is not None else ""
+        task = f" --task {self.job.task}" if self.job.own_task is not None else ""
         tag = f"laso tag {result['model']} FILE{task}"
         return "\n".join([*lines, f"saved as {result['model']} ({size}); next: {tag}"])
 
@@ -139,8 +139,9 @@ def _learned(result: dict[str, Any]) -> list[str]:
     files = ", ".join(result["files"])
     size = f"{counted(result['labels'], 'label')}, {counted(result['features'], 'feature')}"
     if "examples" in result:
+        kind = {"cluster": "clusters", "coref": "clusters"}.get(result["task"], result["task"])
         examples = counted(result["examples"], "example")
-        return [f"learned {result['task']} from {examples} of {files}: {size}"]
+        return [f"learned {kind} from {examples} of {files}: {size}"]
     kind = {"chunk": "chunks", "parse": "trees"}.get(result["task"], "tags")
     return [
         f"learned {kind} from {result['sentences']} sentences, {result['tokens']} tokens of "

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from laso.cli.own import is_own
+from laso.cli.own import PRESETS, is_own
 from laso.data.formats import KINDS, SEPARATORS, ColumnRoles, Format
 from laso.errors import BadData, LasoError, quoted
 from laso.files.opening import open_regular
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 EPOCHS, PATIENCE, HELD_OUT = 30, 10, 0.1
 FEWEST = 20  # none of fewer examples are held out
 TASKS = {"tag": "Tagger", "chunk": "Chunker", "joint": "JointTagger", "parse": "Parser"}
+TASKS |= dict.fromkeys(PRESETS, "Clusterer")
 ABOUT_COLUMNS = ("format", "separator", "comment", "columns", "inputs", "label", "templates")
+WITH_TEMPLATES = [("templates", task) for task in PRESETS]
 CALLS = ("queue", "update", "strategy")  # parameters that are written as calls
 
 
@@ -77,7 +79,7 @@ class Settings:
 
 
 def checked(settings: Settings) -> Settings:
-    """Return the settings if each makes sense; a task of the user's own has no columns."""
+    """Return the settings if each makes sense; a task that reads its files has no columns."""
     if settings.task not in (None, *TASKS) and not is_own(settings.task):
         raise typer.BadParameter(
             f"--task is {settings.task!r}: expected {', '.join(TASKS)}, or module:Class"
@@ -86,11 +88,11 @@ def checked(settings: Settings) -> Settings:
         raise typer.BadParameter(f"--format is {settings.format!r}: there is {', '.join(KINDS)}")
     if settings.separator == "":
         raise typer.BadParameter("--separator is empty")
-    for name in ABOUT_COLUMNS if is_own(settings.task) else ():
-        if getattr(settings, name) is not None:
+    reads_files = is_own(settings.task) or settings.task in PRESETS
+    for name in ABOUT_COLUMNS if reads_files else ():
+        if getattr(settings, name) is not None and (name, settings.task) not in WITH_TEMPLATES:
             raise typer.BadParameter(
-                f"--{name} is for the built-in tasks: {settings.task} reads its files itself, by "
-                "Task.read_file"
+                f"--{name} is for files of columns: {settings.task} reads its files itself"
             )
     return settings
 
@@ -196,6 +198,7 @@ def estimator(
     """Return the estimator to train for a task, the user's own or a built-in one by its name."""
     from laso import estimators
     from laso.features import read_templates
+    from laso.features.templates import template_text
 
     if not isinstance(task, str):
         given = parameters | parameters_of(settings)
@@ -205,8 +208,14 @@ def estimator(
         parameters["layers"] = [n if n.isidentifier() else f"layer{n}" for n in roles.labels]
     if settings.columns is not None:
         parameters["columns"] = roles.inputs
+    if task in PRESETS:
+        parameters["preset"] = PRESETS[task]
     if settings.templates is not None:
-        parameters["features"] = list(map(str, read_templates(settings.templates)))
+        parameters["features"] = (
+            template_text(settings.templates)
+            if task in PRESETS
+            else list(map(str, read_templates(settings.templates)))
+        )
     if settings.pipeline:
         if task != "parse":
             raise typer.BadParameter(f"--pipeline needs --task parse, found {task}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
-from laso.cli import options
+from laso.cli import options, own
 
 if TYPE_CHECKING:
     from laso.cli.settings import Settings
@@ -56,7 +56,6 @@ def run(
 
     The labels become a new column of column files, and fill in those of CoNLL-U or JSON lines.
     """
-    from laso.cli import own
     from laso.cli.examples import STDIN
     from laso.cli.settings import Settings, checked
     from laso.data.formats import KINDS
@@ -67,13 +66,16 @@ def run(
             f"--output-format is {output_format!r}: there is {', '.join(KINDS[:3])}"
         )
     to = "jsonl" if as_json else output_format
-    if task is not None and to not in (None, "jsonl"):
-        raise typer.BadParameter("--output-format is for the built-in tasks, but for jsonl")
     if nbest and to != "jsonl":
         raise typer.BadParameter("--nbest needs --json")
-    if task is not None and confidence and to != "jsonl":
-        raise typer.BadParameter("--confidence with --task needs --json")
     known = own.load(model, task)
+    if own.reads_files(known, task) and to != "jsonl":
+        if to is not None:
+            raise typer.BadParameter("--output-format is for files of columns, but for jsonl")
+        if confidence:
+            raise typer.BadParameter(
+                f"--confidence needs --json, since {type(known.task_).__name__} has no columns"
+            )
     if jobs is not None:
         known.threads = jobs
     extras = Extras(confidence, nbest)
@@ -96,8 +98,9 @@ def tag(
     """Write the labelled sentences of files, some at a time, or the outputs of the user's task."""
     from laso.cli.examples import opened
 
+    by_task = own.reads_files(model, settings.task)
     for name in files:
-        if settings.task is not None:
+        if by_task:
             out.write(task_outputs(model, name, as_json=to is not None, extras=extras))
             out.flush()
             continue
@@ -123,7 +126,9 @@ def task_outputs(model: SearchEstimator, name: str, *, as_json: bool, extras: Ex
 
 
 def _plain(value: Any) -> Any:
-    """Return what JSON has no form for as something it has: arrays, sets."""
+    """Return what JSON has no form for as something it has: arrays, sets, texts."""
+    if hasattr(value, "as_json"):
+        return value.as_json()
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, (set, frozenset)):

@@ -2,7 +2,7 @@
 
 search.py      SearchEstimator: fit, predict, save and all else, for any task
 learning.py    examples, epochs, checkpoints, going on later
-tagger.py chunker.py joint.py parser.py
+tagger.py chunker.py joint.py parser.py clusterer.py
                short parameter lists over it
 nbest.py confidence.py forced.py explain.py inspection.py averaging.py streaming.py
                one capability a file, for every task
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from laso.estimators.learning.averaging import average_models
     from laso.estimators.learning.fitting import Checkpoint, Size
     from laso.estimators.products.chunker import Chunker
+    from laso.estimators.products.clusterer import Clusterer
     from laso.estimators.products.joint import JointTagger
     from laso.estimators.products.parser import Parser
     from laso.estimators.products.tagger import Tagger
@@ -34,6 +35,7 @@ __all__ = [
     "CRF",
     "Checkpoint",
     "Chunker",
+    "Clusterer",
     "JointTagger",
     "Parser",
     "SearchEstimator",
@@ -49,6 +51,7 @@ ESTIMATORS = {  # those that a file may name, and their modules: only the named 
     "Chunker": "laso.estimators.products.chunker",
     "JointTagger": "laso.estimators.products.joint",
     "Parser": "laso.estimators.products.parser",
+    "Clusterer": "laso.estimators.products.clusterer",
     "CRF": "laso.crfsuite.crf",
 }
 _LATER = {

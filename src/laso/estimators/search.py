@@ -14,7 +14,7 @@ from laso.engine.machine import Machine
 from laso.engine.options import is_exact
 from laso.engine.parallel.shards import MIXINGS, MOST_SHARDS
 from laso.engine.weights.row_layouts import MANY_LABELS
-from laso.errors import InputError, quoted
+from laso.errors import BadModel, InputError, quoted
 from laso.estimators.learning import fitting
 from laso.estimators.learning.class_weights import (
     ClassWeight,
@@ -197,6 +197,13 @@ class SearchEstimator(Predictor):
         if not isinstance(self.task, Task):
             raise ValueError(f"task must be a laso.Task, found {quoted(self.task)}")
         return self.task.new()
+
+    @classmethod
+    def parameters_from(cls, task: Task) -> dict[str, Any]:
+        """Return the parameters that files never have, of a task that is given beside a file."""
+        if "task" not in cls.parameter_names():
+            raise BadModel(f"found a model of a {cls.__name__}, which has its own task")
+        return {"task": task}
 
     def validate(self) -> None:
         """Raise ValueError if a parameter makes no sense."""

@@ -65,6 +65,21 @@ def combined_keys(x, position, state, at, n, out, combination):
     return written
 
 
+def mix_templates(spec, at, n, keys):
+    """Write the keys of n templates whose program begins at spec[at].
+
+    A program has for each template its root key, the number of its atoms, and for each atom the
+    number of its value among those that follow the n places for keys.
+    """
+    for i in range(n):
+        key, atoms = spec[at], spec[at + 1]
+        at += 2
+        for _ in range(atoms):
+            key = mix(key, keys[n + spec[at]])
+            at += 1
+        keys[i] = key
+
+
 def flatten_program(program: Program) -> list[int]:
     """Return a program as the list of numbers that ``template_keys`` interprets."""
     numbers: list[int] = []

@@ -227,10 +227,8 @@ def _with_parameters(header: Mapping[str, Any], task: Task | None) -> SearchEsti
         raise BadModel(f"its parameters are not those of a {cls.__name__}")
     # What belongs to a run of the writer is none of the reader's: no file decides where to write.
     parameters |= {name: value for name, value in cls.unsaved.items() if name in parameters}
-    if "task" in parameters:
-        parameters["task"] = task
-    elif task is not None:
-        raise BadModel(f"found a model of a {cls.__name__}, which has its own task")
+    if task is not None:
+        parameters |= cls.parameters_from(task)
     model: SearchEstimator = cls(**parameters)
     return model
 

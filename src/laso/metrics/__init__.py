@@ -1,4 +1,4 @@
-"""Scores of predictions: labels and chunks here, trees, probabilities and tables beside them."""
+"""Scores of predictions: labels, chunks and partitions; beside them trees and probabilities."""
 
 from laso.metrics.labels import (
     TAG,
@@ -20,11 +20,20 @@ from laso.metrics.labels import (
     majority_baseline,
     sequence_accuracy_score,
 )
+from laso.metrics.partitions import (
+    PartitionScores,
+    Ratios,
+    cluster_scores,
+    clusters,
+    partition_scores,
+)
 
 __all__ = [
     "Chunk",
     "ChunkScores",
     "Counts",
+    "PartitionScores",
+    "Ratios",
     "TAG",
     "Tags",
     "accuracy",
@@ -32,6 +41,8 @@ __all__ = [
     "are_tags",
     "chunk_scores",
     "chunks",
+    "cluster_scores",
+    "clusters",
     "flat_accuracy_score",
     "flat_classification_report",
     "flat_f1_score",
@@ -39,5 +50,6 @@ __all__ = [
     "flat_precision_score",
     "flat_recall_score",
     "majority_baseline",
+    "partition_scores",
     "sequence_accuracy_score",
 ]

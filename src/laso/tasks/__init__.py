@@ -19,6 +19,8 @@ REGISTRY = {
     "chunking": "laso.tasks.chunking:ChunkingTask",
     "joint": "laso.tasks.joint:JointTask",
     "parsing": "laso.tasks.parsing:ParsingTask",
+    "clustering": "laso.tasks.clustering:ClusteringTask",
+    "coreference": "laso.tasks.clustering:CoreferenceTask",
 }
 """The built-in tasks, by their names in model files."""
 

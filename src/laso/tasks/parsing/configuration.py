@@ -18,6 +18,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from laso.engine.hashing import mix
+from laso.features.windows import mix_templates
 
 FRONT, SIZE, LENGTH, FRONT_RECORD = 0, 1, 2, 3  # offsets in a row; LENGTH: the number of words
 DEEPEST = 64  # words of the stack, many more than gold trees need
@@ -222,12 +223,5 @@ def write_features(x, state, group, keys):
     n, at = spec[part + N_TEMPLATES], spec[part + ATOMS]
     for i in range(spec[part + N_ATOMS]):
         keys[n + i] = atom_value(x, state, at + ATOM * i)
-    at = spec[part + TEMPLATES]
-    for i in range(n):
-        key, atoms = spec[at], spec[at + 1]
-        at += 2
-        for _ in range(atoms):
-            key = mix(key, keys[n + spec[at]])
-            at += 1
-        keys[i] = key
+    mix_templates(spec, spec[part + TEMPLATES], n, keys)
     return n

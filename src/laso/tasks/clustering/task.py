@@ -1,0 +1,370 @@
+"""The task of ``Clusterer``: which items of a document belong together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from typing import Any, Self
+
+import numpy as np
+
+from laso.engine.layout import Array, Dataset
+from laso.errors import BadData, BadModel, listed, quoted
+from laso.features.encoder import pack_strings, sentence_starts, unpack_strings
+from laso.features.keys import string_keys
+from laso.features.templates import BIAS, Template
+from laso.params import check_parameters, is_whole
+from laso.queues import MakeQueue, beam
+from laso.tasks.base import Decision, Step, Task
+from laso.tasks.batches import Operator
+from laso.tasks.clustering.candidates import Block, Choose
+from laso.tasks.clustering.comparisons import CATEGORY, NUMBER, TEXT
+from laso.tasks.clustering.encoder import (
+    MOST_OUTCOMES,
+    Candidates,
+    ClusteringEncoder,
+    Comparer,
+    gold_numbers,
+)
+from laso.tasks.clustering.fields import Document, check_kind, kinds_of
+from laso.tasks.clustering.files import read_documents
+from laso.tasks.clustering.problem import NEW, PLACED, Clustering, members_of
+from laso.tasks.clustering.templates import (
+    POSITION,
+    check_columns,
+    default_templates,
+    parse_templates,
+)
+from laso.tasks.sequences import check_strings
+
+MOST_WINDOW = 1 << 20
+SHOWN_MEMBERS = 8  # of a cluster, in explanations
+
+
+class ClusteringTask(Task):
+    """Puts the items of a document into clusters, one by one.
+
+    The parameters are those of ``laso.Clusterer``.
+    """
+
+    name = "clustering"
+    problem = Clustering
+    labels = ("join", "new")
+    encoder_: ClusteringEncoder
+
+    def __init__(
+        self,
+        *,
+        fields: Mapping[str, str] | Sequence[str] | None = None,
+        features: str | Sequence[str | Template] | None = None,
+        comparisons: Mapping[str, Comparer] | None = None,
+        window: int = 500,
+        blocking: Sequence[Block] = (),
+        candidates: Choose | None = None,
+        different: str | None = None,
+    ) -> None:
+        self.fields = fields
+        self.features = features
+        self.comparisons = comparisons
+        self.window = window
+        self.blocking = blocking
+        self.candidates = candidates
+        self.different = different
+
+    def validate(self) -> None:
+        """Raise ValueError if a parameter is invalid."""
+        check_parameters(
+            self,
+            [
+                ("window", is_whole(self.window, 1, MOST_WINDOW), "from 1 to 2 ** 20"),
+            ],
+        )
+        if self.features is not None:
+            parse_templates(self.features)
+
+    def default_queue(self) -> MakeQueue:
+        """Return a beam of 5."""
+        return beam(5)
+
+    # ------------------------------------------------------------------ reading
+
+    def documents(self, X: Iterable[Any]) -> list[Document]:
+        """Return inputs as documents of items."""
+        return [Document(as_items(x, i), i) for i, x in enumerate(X, start=1)]
+
+    def read_inputs(self, X: Any) -> list[Document]:
+        """Return the documents of what the user passed to ``predict``."""
+        return self.documents(super().read_inputs(X))
+
+    def gold_outputs(self, inputs: Sequence[Document], outputs: Sequence[Any]) -> list[list[Any]]:
+        """Return the ids of items by first appearance."""
+        return [by_appearance(y) for y in outputs]
+
+    def read(self, X: Any, y: Any) -> tuple[list[Document], list[Any]]:
+        """Return documents and the ids of their items."""
+        inputs, outputs = super().read(X, y)
+        for i, (document, ids) in enumerate(zip(inputs, outputs, strict=True), start=1):
+            if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
+                raise BadData(f"found {quoted(ids)}, expected an id for each item", sentence=i)
+            outputs[i - 1] = ids = list(ids)
+            if len(ids) != len(document):
+                found = f"found {len(ids)} ids for {len(document)} items"
+                raise BadData(found, sentence=i)
+        if not any(map(len, inputs)):
+            raise BadData("found no item to learn from, expected at least one")
+        return inputs, outputs
+
+    # ------------------------------------------------------------------ learning from data
+
+    def observe(
+        self, parts: Iterable[tuple[Any, Any]], *, classes: Sequence[str] = ()
+    ) -> None:
+        """Learn which fields there are, and their kinds."""
+        first = next(iter(parts), None)
+        if hasattr(self, "encoder_"):
+            return
+        if first is None:
+            raise BadData("found no document to learn from, expected at least one")
+        documents, _ = first
+        self._begin({POSITION: NUMBER, **self._kinds(documents)})
+
+    def _kinds(self, documents: Sequence[Document]) -> dict[str, str]:
+        """Return the kind of each field."""
+        return kinds_of(documents, self.fields)
+
+    def _begin(self, kinds: Mapping[str, str], templates: Sequence[str] | None = None) -> None:
+        own = list(self.comparisons or ())
+        if self.different is not None and self.different not in kinds:
+            raise BadData(
+                f"found no field {quoted(self.different)}, which different names; expected one of "
+                f"{listed(kinds)}"
+            )
+        if clash := set(own) & set(kinds):
+            raise BadData(f"found {quoted(min(clash))} as a field and as a comparison")
+        if templates is None:
+            given = self.default_features(kinds, own) if self.features is None else self.features
+        else:
+            given = templates
+        parsed = parse_templates(given)
+        check_columns(parsed, kinds, own)
+        self.encoder_ = ClusteringEncoder(
+            kinds,
+            parsed,
+            Candidates(self.window, self.blocking, self.candidates),
+            dict(self.comparisons or {}),
+            self.different,
+        )
+
+    def default_features(self, kinds: Mapping[str, str], own: Sequence[str]) -> Sequence[str]:
+        """Return the templates for fields of these kinds if the user names none."""
+        return default_templates(kinds, own)
+
+    # ------------------------------------------------------------------ encoding and decoding
+
+    def encode(self, inputs: Any, outputs: Any = None) -> Dataset:
+        """Return documents as arrays; with outputs, to learn from."""
+        return self.encoder_.dataset(inputs, outputs)
+
+    def shift_pool(self, items: Array, offset: int) -> Array:
+        """Shift the places of candidates in the pool by ``offset``."""
+        items = items.copy()
+        items[:, 0] += offset
+        return items
+
+    def joint_constants(self, longest: int, most: int) -> Array:
+        """Return the problem's constants, which are the same for all data."""
+        return self.encoder_.spec
+
+    def decode(self, x: Any, steps: Sequence[Operator]) -> list[int]:
+        """Return the number of each item's cluster, by first appearance."""
+        return clusters_of(steps)
+
+    def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> float:
+        """Return the CoNLL average: the mean F of MUC, B-cubed and CEAF-e."""
+        from laso.metrics.partitions import partition_scores
+
+        return partition_scores(gold, predicted).conll / 100
+
+    def known_gold(self, inputs: Any, known: Any) -> Dataset | None:
+        """Return one input with the ids of some of its items; None: ``known`` has links."""
+        if any(isinstance(each, tuple) for each in known):
+            return None
+        if len(known) != len(inputs[0]):
+            raise BadData(f"found {len(known)} known ids for {len(inputs[0])} items")
+        dataset = self.encode(inputs)
+        counts, others = self.encoder_.candidates.of(inputs[0])
+        y = gold_numbers(known, counts, others)
+        return dataset._replace(outputs=y, output_starts=sentence_starts(np.array([len(y)])))
+
+    # ------------------------------------------------------------------ names of steps
+
+    def describe(self, group: int, label: int) -> Step:
+        """Return "new", or the last candidate of the cluster that is joined."""
+        return Step("new" if label == NEW else f"join {group}")
+
+    def step_items(
+        self, state: Sequence[int], operator: Operator, position: int
+    ) -> tuple[Sequence[Any], int, int]:
+        """Return the members of the cluster, by which a step may be known or banned; or "new"."""
+        group, label = operator
+        names = ["new"] if label == NEW else [str(m) for m in members_of(state, group)]
+        return names, position, position + 1
+
+    def longest_step(self, name: str) -> int:
+        """Return 1 for the number of an item and for "new", 0 for anything else."""
+        return int(name == "new" or name.isdecimal())
+
+    def path_decisions(self, steps: Sequence[Operator]) -> list[Decision | None]:
+        """Return for each item the first item of its cluster, or "new"."""
+        return list(self._decided(first_members(steps)))
+
+    def decisions(self, y: Any) -> set[tuple[str, int, int]] | None:
+        """Return the same of a gold output."""
+        first: dict[Any, int] = {}
+        return {*self._decided([first.setdefault(each, i) for i, each in enumerate(y)])}
+
+    @staticmethod
+    def _decided(firsts: Sequence[int]) -> Iterator[Decision]:
+        return (("new" if f == i else str(f), i, i + 1) for i, f in enumerate(firsts))
+
+    def words(self, x: Any) -> list[str]:
+        """Return a text for each item: its first field with text, else all of its values."""
+        document = x if isinstance(x, Document) else self.documents([x])[0]
+        kinds = self.encoder_.kinds
+        texts = [name for name in document.columns if kinds.get(name) in (TEXT, CATEGORY)][:1]
+        rows = zip(*(document.columns[name] for name in texts or document.columns), strict=True)
+        return [" ".join(str(v) for v in row if v is not None) or "?" for row in rows]
+
+    def step_text(
+        self, state: Sequence[int], operator: Operator, words: Sequence[str]
+    ) -> str | None:
+        """Return which items are in the cluster that an item joins."""
+        item, (group, label) = state[PLACED], operator
+        if label == NEW:
+            return f"{words[item]} begins a cluster"
+        members = members_of(state, group)
+        shown = ", ".join(words[m] for m in reversed(members[:SHOWN_MEMBERS]))
+        more = "..., " if len(members) > SHOWN_MEMBERS else ""
+        return f"{words[item]} joins {more}{shown}"
+
+    def describe_feature(self, numbers: Sequence[int], items: Array) -> str | None:
+        """Return the template with the outcomes and values of its atoms."""
+        return self.encoder_.feature_name(numbers)
+
+    def feature_names(self, keys: Array) -> dict[int, str]:
+        """Return the names of templates without atoms."""
+        return {int(string_keys([BIAS])[0]): BIAS}
+
+    def bias_keys(self) -> Sequence[int]:
+        """Return the feature key of ``bias``, if it is a template."""
+        templates = map(str, self.encoder_.templates)
+        return [int(string_keys([BIAS])[0])] if BIAS in templates else []
+
+    # ------------------------------------------------------------------ files
+
+    def evaluation(self, gold: Sequence[Any], predicted: Sequence[Any]) -> Any:
+        """Return MUC, B-cubed, CEAF and the other scores of partitions."""
+        from laso.metrics.partitions import partition_scores
+
+        return partition_scores(gold, predicted)
+
+    def read_file(self, path: str, *, labelled: bool) -> tuple[list[Any], list[Any] | None]:
+        """Return the documents of JSON lines, and the ids of their items if they are labelled."""
+        documents, ids = read_documents(path, labelled=labelled)
+        return documents, ids
+
+    def write_output(self, x: Any, y: Any) -> str:
+        """Return a document and the ids of its items as a line of JSON."""
+        items = x.items if isinstance(x, Document) else list(x)
+        return json.dumps({"items": items, "clusters": y}, ensure_ascii=False, default=str)
+
+    def state(self) -> dict[str, Any]:
+        """Return the kinds of the fields, and the outcomes of the user's comparisons."""
+        return {"fields": dict(self.encoder_.kinds), "outcomes": self.encoder_.outcomes}
+
+    def copied(self) -> Self:
+        """Return a copy that may learn more while this one predicts in other threads."""
+        copied = copy(self)
+        copied.encoder_ = self.encoder_.copied()
+        return copied
+
+    def pack(self, keys: Array | None) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Return fields, templates and outcomes, and the values that have numbers."""
+        encoder = self.encoder_
+        tensors = {
+            f"values.{i}": pack_strings(list(encoder.values[name]))
+            for i, name in enumerate(encoder.columns)
+        }
+        header = {
+            "labels": list(self.classes),
+            "templates": [str(template) for template in encoder.templates],
+            "state": self.state(),
+        }
+        return header, tensors
+
+    def unpack(self, header: dict[str, Any], tensors: dict[str, Array]) -> None:
+        """Take over what ``pack`` returned, from a file that may hold anything."""
+        if header["labels"] != list(self.classes):
+            raise BadModel(f"found {quoted(header['labels'])}, expected {listed(self.classes)}")
+        state = header["state"]
+        kinds, outcomes = state["fields"], state["outcomes"]
+        if not isinstance(kinds, dict) or not all(isinstance(k, str) for k in kinds.values()):
+            raise BadModel(f"found the fields {quoted(kinds)}, expected a table of kinds")
+        for name, kind in kinds.items():
+            check_kind(name, kind)
+        if not isinstance(outcomes, dict) or not all(
+            len(check_strings(each)) <= MOST_OUTCOMES for each in outcomes.values()
+        ):
+            raise BadModel(f"found the outcomes {quoted(outcomes)}, expected lists of text")
+        if missing := set(outcomes) - set(self.comparisons or ()):
+            raise BadModel(
+                f"found a model with the comparison {quoted(min(missing))}, a function that files "
+                "never have; expected it beside the file, as in load_model(path, "
+                "task=ClusteringTask(comparisons={...}))"
+            )
+        self._begin(kinds, check_strings(header["templates"]))
+        self.encoder_.outcomes = {name: list(each) for name, each in outcomes.items()}
+        for i, name in enumerate(self.encoder_.columns):
+            values = unpack_strings(tensors[f"values.{i}"])
+            self.encoder_.values[name] = {value: n for n, value in enumerate(values)}
+
+
+def as_items(x: Any, number: int) -> list[Any]:
+    """Return the items of an input."""
+    if hasattr(x, "to_dict") and hasattr(x, "columns"):
+        return list(x.to_dict("records"))
+    if isinstance(x, (str, bytes, Mapping)) or not isinstance(x, Iterable):
+        raise BadData(f"found {quoted(x)}, expected a list of items", sentence=number)
+    return list(x)
+
+
+def first_members(steps: Sequence[Operator]) -> list[int]:
+    """Return the first item of each item's cluster, given the steps that place them."""
+    firsts: list[int] = []
+    for item, (group, label) in enumerate(steps):
+        firsts.append(item if label == NEW else firsts[group])
+    return firsts
+
+
+def clusters_of(steps: Sequence[Operator]) -> list[int]:
+    """Return the number of each item's cluster, by first appearance.
+
+    Examples
+    --------
+    >>> clusters_of([(0, 1), (1, 1), (0, 0), (1, 0)])
+    [0, 1, 0, 1]
+    """
+    return by_appearance(first_members(steps))
+
+
+def by_appearance(ids: Iterable[Any]) -> list[int]:
+    """Return ids as numbers, in the order in which they occur first.
+
+    Examples
+    --------
+    >>> by_appearance("abac")
+    [0, 1, 0, 2]
+    """
+    numbers: dict[Any, int] = {}
+    return [numbers.setdefault(each, len(numbers)) for each in ids]
