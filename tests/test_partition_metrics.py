@@ -138,9 +138,10 @@ def test_the_cases_of_the_reference_scorer(name):
 @pytest.mark.parametrize("name", CASES)
 def test_all_measures_of_the_cases_equal_their_twins(name):
     gold, predicted, _ = CASES[name]
-    seen = set()
+    first = {m: k for k, cluster in reversed([*enumerate(parsed(predicted))]) for m in cluster}
     once = [
-        [m for m in cluster if m not in seen and not seen.add(m)] for cluster in parsed(predicted)
+        [m for m in dict.fromkeys(cluster) if first[m] == k]
+        for k, cluster in enumerate(parsed(predicted))
     ]
     check(scores_of(gold, predicted), [(sets(parsed(gold)), sets(once))])
 
@@ -190,7 +191,9 @@ def b_cubed(gold, predicted):
     shares = []
     for g in gold:
         for mention in g:
-            own = next((p for p in predicted if mention in p), frozenset())
+            own: set[str] | frozenset[str] = next(
+                (p for p in predicted if mention in p), frozenset()
+            )
             shares.append(Fraction(len(g & own), len(g)))
     return sum(shares), len(shares)
 
@@ -336,7 +339,8 @@ def test_names_of_clusters_and_orders_do_not_matter(drawn, seed):
 
 def test_sums_over_documents():
     # 1 of 1 and 1 of 4 links: neither the mean of 100 and 25, nor links between documents
-    gold, predicted = [["A", "A"], ["A"] * 5], [["x", "x"], ["x", "x", "y", "z", None]]
+    gold: list[list[str | None]] = [["A", "A"], ["A"] * 5]
+    predicted: list[list[str | None]] = [["x", "x"], ["x", "x", "y", "z", None]]
     scores = partition_scores(gold, predicted)
     assert scores.muc == pytest.approx((100, 40, 57.142857))
     assert scores.pairwise == pytest.approx((100, 100 * 2 / 11, 100 * 4 / 13))
@@ -411,7 +415,8 @@ def test_partitions_of_any_kind():
 
 def test_nothing_to_score():
     zero = Ratios(0.0, 0.0, 0.0)
-    for documents in ([], [[]], [[None, None]]):
+    empty: tuple[list[list[None]], ...] = ([], [[]], [[None, None]])
+    for documents in empty:
         scores = partition_scores(documents, documents)
         assert scores == PartitionScores(len(documents), *[zero] * len(MEASURES))
     assert partition_scores([["a", "a"]], [[None, None]]).score == 0

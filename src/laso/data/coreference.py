@@ -173,9 +173,7 @@ class _Reader:
         text.rows[-1].append(line.rstrip().removesuffix(cells[-1]))
         many = len(cells) >= WITH_ENTITIES
         text.tags[-1].append(cells[TAG] if len(cells) > FEWEST else "_")
-        text.speakers[-1].append(
-            cells[SPEAKER] if many and cells[SPEAKER] not in EMPTY else None
-        )
+        text.speakers[-1].append(cells[SPEAKER] if many and cells[SPEAKER] not in EMPTY else None)
         if many:
             self._read_types(cells[ENTITIES], place)
         if cells[-1] not in EMPTY:
@@ -219,9 +217,7 @@ class _Reader:
         self.open_types = []
         for entity, places in self.open.items():
             for _, _, line in places:
-                raise self.fail(
-                    f"found ({entity}, expected {entity}) in the same sentence", line
-                )
+                raise self.fail(f"found ({entity}, expected {entity}) in the same sentence", line)
 
     def end(self) -> tuple[Text, list[str]]:
         """Return the document."""
@@ -268,8 +264,8 @@ def write_coreference(text: Text, ids: Sequence[Any]) -> str:
     name, _, part = (text.name or "document").rpartition("/")
     name, part = (name, part) if name else (part, "0")
     lines = [f"{BEGIN} ({name}); part {part}"]
-    for i, sentence in enumerate(text.sentences):
-        for j, word in enumerate(sentence):
+    for i, words in enumerate(text.sentences):
+        for j, word in enumerate(words):
             tag = text.tags[i][j] if text.tags else "_"
             row = "\t".join([name, part, str(j), word, tag, ""])
             if text.rows:

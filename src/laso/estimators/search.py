@@ -76,9 +76,8 @@ class SearchEstimator(Predictor):
         default.
     update : update rule, default=None
         perceptron(), alma(), passive_aggressive(), arow(); with exact() also adagrad(), sgd() and
-        lbfgs(), which train a conditional random field. None: the task's default, which is
-        perceptron(weighting=worst, margin=n) unless the task has another; n is the mean number of
-        features of a step.
+        lbfgs(), which train a conditional random field. None: the task's default, mostly
+        perceptron(weighting=worst, margin=n), where n is the mean number of features of a step.
     strategy : strategy, default=restart
         What happens after an error: restart, early, delayed, standard or max_violation.
     epochs : int, default=10
@@ -90,8 +89,7 @@ class SearchEstimator(Predictor):
     patience : int, default=None
         Stop after this number of epochs without a better score.
     average : bool, default=None
-        Average the weights over all examples seen. None: average, except when training by
-        likelihood.
+        Average the weights over all examples seen. None: unless training is by likelihood.
     class_weight : mapping or "balanced", default=None
         What it costs to miss a label, as in {"O": 0.5} (1 for the others): updates after such
         errors are longer by that factor. None: {}, which is no weights at all, but in ``Tagger``
@@ -100,8 +98,7 @@ class SearchEstimator(Predictor):
     dropout : float, default=None
         The share of the features that learning leaves out, others at each visit of an example. Only
         features that do not depend on the state of the search are left out (those of the problem's
-        blocks). It needs a queue other than exact(). None: 0, in ``Tagger`` 0.2 where it is
-        possible.
+        blocks), with queues other than exact(). None: 0, in ``Tagger`` 0.2 if possible.
     hash_bits : int, default=0
         Bound the memory by hashing features to this number of bits; 0: keep all features apart.
     threads : int, default=None
@@ -135,8 +132,8 @@ class SearchEstimator(Predictor):
     metadata_ : dict
         What else is known of the model: the temperature of ``calibrate``, the data's file names.
     traffic_ : list of (int, int)
-        With shards: the bytes sent to and received from workers in each epoch, or of ``lbfgs()`` in
-        each evaluation of the likelihood; with threads, as if each shard had a worker of its own.
+        With shards: the bytes sent to and received from workers in each epoch, or each evaluation
+        of ``lbfgs()``; with threads, as if each shard had a worker of its own.
 
     Examples
     --------

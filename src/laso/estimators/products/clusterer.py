@@ -71,10 +71,10 @@ class Clusterer(SearchEstimator):
     strategy : strategy, default=delayed
         What happens after an error.
     **search
-        The other parameters of ``SearchEstimator``: queue, update, epochs, seed, held_out, patience,
-        average, class_weight, hash_bits, threads, dtype, shards, mixing, n_jobs. The labels of
-        class weights are "join" and "new". The default queue is a beam of 5; exact() is refused,
-        since the features look at whole clusters.
+        The other parameters of ``SearchEstimator``: queue, update, epochs, seed, held_out,
+        patience, average, class_weight, hash_bits, threads, dtype, shards, mixing, n_jobs. The
+        labels of class weights are "join" and "new". The default queue is a beam of 5; exact() is
+        refused, since the features look at whole clusters.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class Clusterer(SearchEstimator):
         "candidates": None,
     }
 
-    def __init__(
+    def __init__(  # type: ignore[misc]  # strategy has another default
         self,
         *,
         preset: str | None = None,

@@ -25,9 +25,15 @@ def in_window(n: int, window: int) -> tuple[Array, Array]:
 
 
 def in_blocks(
-    items: Sequence[Any], columns: Mapping[str, Sequence[Any]], blocking: Sequence[Block], most: int
+    items: Sequence[Any],
+    columns: Mapping[str, Sequence[Any]],
+    blocking: Sequence[Block],
+    most: int,
+    nearest: int = 0,
 ) -> tuple[Array, Array]:
     """Return the last items before each one that share a key with it, at most so many.
+
+    The nearest items before each one are among them, whatever their keys.
 
     A key is a field, or a function of an item; of a list each element is one. None is no key.
     """
@@ -35,7 +41,7 @@ def in_blocks(
     keys = [columns[b] if isinstance(b, str) else [b(item) for item in items] for b in blocking]
     lists: list[list[int]] = []
     for i in range(len(items)):
-        near: set[int] = set()
+        near = set(range(max(0, i - nearest), i))
         for known, values in zip(members, keys, strict=True):
             value = values[i]
             for key in value if isinstance(value, (list, tuple, set, frozenset)) else (value,):

@@ -139,7 +139,7 @@ def differences(values: Sequence[float], a: Array, b: Array) -> Array:
 
 
 def ratios(values: Sequence[float], a: Array, b: Array) -> Array:
-    """Return the range of the smaller of two numbers divided by the larger one; 0 if signs differ."""
+    """Return the range of the smaller number divided by the larger one; 0 if signs differ."""
     numbers = np.array(values, np.float64)
     low, high = np.minimum(numbers[a], numbers[b]), np.maximum(numbers[a], numbers[b])
     low, high = np.where(high <= 0, -high, low), np.where(high <= 0, -low, high)

@@ -11,6 +11,27 @@ from typing import Any
 
 from laso.data.coreference import Mention, Text
 from laso.tasks.clustering.comparisons import CATEGORY, NUMBER, SET, SPAN, TEXT
+from laso.tasks.clustering.english import (
+    CASE,
+    CLOSED,
+    DETERMINERS,
+    ENDS_HEAD,
+    FEMALE,
+    FEMALE_NAMES,
+    FEMALES,
+    GENDER_OF_PRONOUN,
+    MALE,
+    MALE_NAMES,
+    MALES,
+    NUMBER_OF_PRONOUN,
+    OWNER,
+    PERSON,
+    PERSONS,
+    PRONOUN,
+    TITLES,
+    VERBS,
+)
+from laso.tasks.clustering.speech import Speech
 
 FIELDS = {
     "form": CATEGORY,
@@ -24,8 +45,15 @@ FIELDS = {
     "gender": CATEGORY,
     "number": CATEGORY,
     "determiner": CATEGORY,
+    "case": CATEGORY,
+    "owner": CATEGORY,
+    "narration": CATEGORY,
+    "place": CATEGORY,
+    "title": CATEGORY,
     "sentence": NUMBER,
     "turn": NUMBER,
+    "voice": SET,
+    "hearer": SET,
     "quoted": CATEGORY,
     "span": SPAN,
     "before": CATEGORY,
@@ -60,6 +88,14 @@ span.nested[earlier]|form[item]|determiner[item]
 span.gap[earlier]|form[item]|before[item]
 # size and kinds of members
 size[all]|form[item]
+rank[last]|form[item]
+rank[last]|form[item]|form[last]
+rank[last]|pronoun[item]|pronoun[last]
+rank[last]|gender.equal[any]|pronoun[item]
+rank[last]|case[item]|case[last]|form[item]
+recent[all]|pronoun[item]
+recent[all]|form[item]|form[last]
+recent[all]|gender.equal[any]|pronoun[item]
 size[all]|pronoun[item]
 form[item]|form[last]|form[last-1]
 form[item]|form[last]|form[last-1]|form[last-2]
@@ -131,6 +167,26 @@ gender.equal[any]|number.equal[any]|type.equal[any]|form[item]
 gender.equal[last]|number.equal[last]|type.equal[last]|form[item]|form[last]
 gender.equal[most]|number.equal[most]|type.equal[most]|form[item]
 person[item]|person[last]
+# grammar
+place[item]|place[last]|sentence.difference[last]|form[item]
+place[last]|sentence.difference[last]|pronoun[item]
+place[last]|case[last]|sentence.difference[last]|case[item]|form[item]
+person.equal[any]|pronoun[item]|quoted[item]
+narration.equal[any]|form[item]|narration[item]
+narration.equal[most]|pronoun[item]|narration[item]
+narration.equal[last]|pronoun[item]|form[last]
+case[item]|form[item]
+case[item]|pronoun[item]|case[last]|pronoun.equal[last]|sentence.difference[last]
+case[item]|case[last]|form[item]|form[last]|sentence.difference[last]
+case[item]|case[last]|span.gap[last]|form[last]
+case[item]|pronoun[item]|case[last]|position.difference[last]
+owner[item]|form[item]
+owner.equal[any]|head.equal[any]
+owner.equal[last]|head.equal[last]|form[item]
+owner[item]|head[item]
+title.equal[any]|names.overlap[any]
+title.equal[all]|form[item]
+title.equal[any]|gender.equal[any]|names.overlap[any]
 # speech
 turn.difference[last]|pronoun[item]|pronoun[last]|quoted[item]
 turn.difference[last]|person[item]|person[last]|quoted[item]|quoted[last]
@@ -140,6 +196,16 @@ quoted.equal[any]|pronoun[item]|quoted[item]
 quoted.equal[most]|pronoun[item]|quoted[item]
 quoted.equal[last]|pronoun[item]|pronoun[last]|quoted[item]
 pronoun[item]|quoted[item]|form[last]|quoted[last]
+voice.overlap[any]|pronoun[item]
+voice.overlap[any]|form[item]
+voice.overlap[last]|pronoun[item]|pronoun[last]
+voice.overlap[earlier]|pronoun[item]|quoted[item]
+hearer.overlap[any]|pronoun[item]
+hearer.overlap[any]|form[item]
+hearer.overlap[last]|pronoun[item]|pronoun[last]
+hearer.overlap[earlier]|pronoun[item]|quoted[item]
+voice.overlap[any]|hearer.overlap[any]|pronoun[item]|quoted[item]
+voice.overlap[last]|hearer.overlap[last]|pronoun[item]|pronoun[last]
 speaker.equal[any]|pronoun[item]
 speaker.equal[last]|pronoun[item]|pronoun[last]
 # places
@@ -150,69 +216,6 @@ after[item]|after[last]|pronoun[item]
 before[last]|after[last]|form[item]
 """
 """The feature templates of mentions."""
-
-_PRONOUNS = {
-    # canonical form, person, gender, number
-    "i": "i me my mine myself m'self meself",
-    "you": "you your yours yourself thou thee thy thine thyself ye ya yer y'",
-    "yous": "yourselves",
-    "he": "he him his himself 'im hisself hee",
-    "she": "she her hers herself",
-    "it": "it its itself 't",
-    "we": "we us our ours ourselves ourself 's",
-    "they": "they them their theirs themselves 'em themself",
-    "who": "who whom whose",
-    "that": "this that these those",
-    "which": "which",
-    "one": "one oneself",
-}
-PRONOUN = {word: name for name, words in _PRONOUNS.items() for word in words.split()}
-PERSON = {"i": "1", "we": "1", "you": "2", "yous": "2"}
-MALE, FEMALE, NEUTER = "male", "female", "neuter"
-GENDER_OF_PRONOUN = {"he": MALE, "she": FEMALE, "it": NEUTER, "which": NEUTER}
-NUMBER_OF_PRONOUN = {"we": "many", "they": "many", "yous": "many"}
-NUMBER_OF_PRONOUN |= dict.fromkeys(("i", "he", "she", "it"), "one")
-MALES = frozenset(
-    "mr mr. sir lord king prince duke count baron earl emperor captain capt. colonel major father "
-    "dad papa brother son uncle nephew grandfather husband man gentleman boy lad fellow chap "
-    "widower bachelor squire monsieur m. master esq. hero god monk priest bishop parson vicar curate "
-    "clergyman butler footman waiter landlord sailor soldier men gentlemen boys brothers sons "
-    "fathers uncles husbands lads fellows lords kings".split()
-)
-FEMALES = frozenset(
-    "mrs mrs. miss ms ms. lady queen princess duchess countess baroness empress mother mamma mama "
-    "mum ma sister daughter aunt niece grandmother wife woman girl lass maid widow spinster madam "
-    "madame mademoiselle dame nun governess housekeeper nurse landlady heroine goddess mistress "
-    "ladies women girls sisters daughters mothers aunts wives maids".split()
-)
-PERSONS = frozenset("child baby friend doctor dr. dr people person persons servant teacher".split())
-TITLES = frozenset(
-    "mr mr. mrs mrs. miss ms ms. sir lord lady dr dr. captain capt. colonel col. major general gen. "
-    "king queen prince princess duke duchess count countess baron earl uncle aunt father mother "
-    "brother sister old young little poor dear madame monsieur m. mme. master professor st. saint "
-    "reverend rev. judge doctor cousin".split()
-)
-DETERMINERS = {
-    "the": "the",
-    **dict.fromkeys(("a", "an", "some", "any", "another", "one", "two", "three"), "a"),
-    **dict.fromkeys(("this", "that", "these", "those", "such"), "this"),
-    **dict.fromkeys(("every", "each", "all", "both", "no", "many", "several", "few"), "every"),
-    **dict.fromkeys(
-        "my your his her its our their thy whose mine".split(), "my"
-    ),
-}
-ENDS_HEAD = frozenset(
-    "of in on at from with without to for by as who whom whose which that and or but , ; : -- ( "
-    "where when than like near over under between among about after before within upon into "
-    "through behind beyond beside being living dressed named called".split()
-)
-BE = frozenset("is was are were be been am being 's 'm 're become became becomes seemed".split())
-CLOSED = BE | ENDS_HEAD | frozenset(
-    "said says cried replied asked answered thought would could should had have has did do does "
-    "not n't the a an . ! ? '' `` \" ' ’ ” “ ‘ himself herself themselves if because so then "
-    "there here it he she they i you we his her their my your our its me him them us".split()
-)
-QUOTES = {"``": 1, "“": 1, "''": -1, "”": -1, '"': 0, "‘": 1, "’": -1, "'": 0}
 
 
 def mentions_of(text: Text) -> list[dict[str, Any]]:
@@ -225,25 +228,97 @@ def mentions_of(text: Text) -> list[dict[str, Any]]:
     >>> king["head"], king["form"], king["gender"], king["determiner"]
     ('king', 'noun', 'male', 'the')
     """
-    turns = turns_of(text)
+    speech = Speech(text)
+    spoken = _spoken(speech)
     starts = [0]
-    for sentence in text.sentences:
-        starts.append(starts[-1] + len(sentence))
-    items = []
+    for written in text.sentences:
+        starts.append(starts[-1] + len(written))
+    longest = {(m.sentence, m.first): m.last for m in reversed(text.mentions)}
+    items = list[dict[str, Any]]()
     for i, mention in enumerate(text.mentions):
         item = _of_words(text, mention)
         sentence, first, last = mention
         words = text.sentences[sentence]
+        begin = starts[sentence] + first
+        quotation = speech.of_word[begin]
         item["type"] = text.types[i] if text.types else None
         item["sentence"] = sentence
-        item["turn"] = turns[sentence][first]
-        item["quoted"] = "yes" if turns[sentence][first] % 2 else "no"
-        item["span"] = (starts[sentence] + first, starts[sentence] + last + 1)
+        item["quoted"] = "yes" if quotation >= 0 else "no"
+        item["span"] = (begin, starts[sentence] + last + 1)
         item["before"] = closed(words[first - 1]) if first else "^"
         item["after"] = closed(words[last + 1]) if last + 1 < len(words) else "$"
         item["speaker"] = text.speakers[sentence][first] if text.speakers else None
+        is_owner = longest[sentence, first] > last
+        item["case"] = case_of(words, mention, item, is_owner=is_owner)
+        item["narration"] = None
+        if quotation < 0:
+            item["narration"] = "first" if item["person"] == "1" else "third"
+        same = i and text.mentions[i - 1].sentence == sentence
+        number = int(items[-1]["place"]) + 1 if same else 1
+        item["place"] = str(min(number, 4))
+        item["turn"] = speech.quotations[quotation].utterance if quotation >= 0 else None
+        item["voice"], item["hearer"] = _voices(item, i, quotation, speech, spoken)
         items.append(item)
     return items
+
+
+def alike(item: dict[str, Any]) -> list[str]:
+    """Return what a mention shares with others that are compared with it at any distance."""
+    shared = {*(item["names"] or ()), item["head"]} - {None}
+    if item["person"] in ("1", "2"):
+        shared.add("/" + item["pronoun"])
+    return sorted(shared)
+
+
+def _spoken(speech: Speech) -> dict[int, list[int]]:
+    """Return for each mention that says something the numbers of its quotations."""
+    spoken: dict[int, list[int]] = {}
+    for n, quotation in enumerate(speech.quotations):
+        if quotation.speaker is not None:
+            spoken.setdefault(quotation.speaker, []).append(n)
+    return spoken
+
+
+def _voices(
+    item: dict[str, Any], number: int, quotation: int, speech: Speech, spoken: dict[int, list[int]]
+) -> tuple[list[int] | None, list[int] | None]:
+    """Return which utterances a mention says, and which it hears; -1 is the narrator's text."""
+    said, heard = set[int](), set[int]()
+    for n in spoken.get(number, ()):
+        said.add(speech.quotations[n].utterance)
+        heard.update(speech.near(n))
+    if quotation < 0:
+        if item["pronoun"] == "i":
+            said.add(-1)
+    elif item["pronoun"] == "i":
+        said.add(speech.quotations[quotation].utterance)
+        heard.update(speech.near(quotation))
+    elif item["pronoun"] == "you" or is_called(item):
+        heard.add(speech.quotations[quotation].utterance)
+        said.update(speech.near(quotation))
+    return sorted(said) or None, sorted(heard) or None
+
+
+def is_called(item: dict[str, Any]) -> bool:
+    """Return whether a name stands between commas or marks, as of somebody who is spoken to."""
+    marks = (",", ".", "!", "?", "''", "”", '"', "“", "``", "^", "$")
+    return bool(item["form"] != "pronoun" and item["before"] in marks and item["after"] in marks)
+
+
+def case_of(words: Sequence[str], mention: Mention, item: dict[str, Any], *, is_owner: bool) -> str:
+    """Return the case of a pronoun; of other mentions what the words around them suggest."""
+    _, first, last = mention
+    low = words[first].lower()
+    if first == last and low == "her":
+        return "possessive" if is_owner else "object"
+    if first == last and low in CASE:
+        return CASE[low]
+    after = words[last + 1].lower() if last + 1 < len(words) else ""
+    if after in OWNER and is_owner:
+        return "possessive"
+    if after in VERBS or after.endswith("ed"):
+        return "subject"
+    return "other"
 
 
 def closed(word: str) -> str:
@@ -259,29 +334,6 @@ def closed(word: str) -> str:
     return "a"
 
 
-def turns_of(text: Text) -> list[list[int]]:
-    """Return for each word the number of quotation marks before it: odd numbers are speech.
-
-    Marks that tell their side put right what a missing one has turned round.
-    """
-    turn, turns = 0, []
-    for sentence in text.sentences:
-        row = []
-        for i, word in enumerate(sentence):
-            side = QUOTES.get(word)
-            if word in ("'", "’", "‘"):
-                side = None
-            if side is not None:
-                is_open = turn % 2 == 1
-                if side == 1 or (side == 0 and not is_open):
-                    turn += 2 if is_open else 1
-                elif is_open:
-                    turn += 1
-            row.append(turn)
-        turns.append(row)
-    return turns
-
-
 def _of_words(text: Text, mention: Mention) -> dict[str, Any]:
     words = text.words(mention)
     low = [word.lower() for word in words]
@@ -289,7 +341,7 @@ def _of_words(text: Text, mention: Mention) -> dict[str, Any]:
     name = PRONOUN.get(low[0]) if len(low) == 1 else None
     tags = text.tags[mention.sentence][mention.first : mention.last + 1] if text.tags else None
     is_name = name is None and is_proper(words, head, mention, tags)
-    content = [word for word in low if word not in DETERMINERS and word not in ("'s", "'", "’s")]
+    content = [word for word in low if word not in DETERMINERS and word not in OWNER]
     item: dict[str, Any] = {
         "form": "pronoun" if name else "name" if is_name else "noun",
         "head": None if name else low[head],
@@ -297,6 +349,8 @@ def _of_words(text: Text, mention: Mention) -> dict[str, Any]:
         "pronoun": name,
         "person": PERSON.get(name, "3") if name else None,
         "determiner": None if name else DETERMINERS.get(low[0], "none"),
+        "owner": PRONOUN.get(low[0]) if len(low) > 1 else None,
+        "title": low[0].rstrip(".") if len(low) > 1 and low[0] in TITLES else None,
         "names": None,
         "modifiers": None,
     }
@@ -305,7 +359,7 @@ def _of_words(text: Text, mention: Mention) -> dict[str, Any]:
         item["names"] = [w for w in of_name if w not in TITLES and w not in DETERMINERS] or of_name
     if not name:
         item["modifiers"] = [w for w in content if w != low[head] and w not in CLOSED] or None
-    item["gender"] = GENDER_OF_PRONOUN.get(name) if name else gender_of(low, head)
+    item["gender"] = GENDER_OF_PRONOUN.get(name) if name else gender_of(words, head)
     item["number"] = NUMBER_OF_PRONOUN.get(name) if name else number_of(low, head, is_name)
     return item
 
@@ -340,13 +394,17 @@ def is_proper(
     return not (head == 0 and mention.first == 0 and word.lower() in MALES | FEMALES | PERSONS)
 
 
-def gender_of(low: Sequence[str], head: int) -> str | None:
-    """Return the gender that the head or a title says; None if they say none."""
+def gender_of(words: Sequence[str], head: int) -> str | None:
+    """Return the gender that the head, a title or a first name says; None if they say none."""
+    low = [word.lower() for word in words]
     for word in (low[head], *low[:head]):
         if word in MALES:
             return MALE
         if word in FEMALES:
             return FEMALE
+    for word, written in zip(low[: head + 1], words, strict=False):
+        if written[:1].isupper() and (word in MALE_NAMES) != (word in FEMALE_NAMES):
+            return MALE if word in MALE_NAMES else FEMALE
     return None
 
 

@@ -10,12 +10,14 @@ from typing import Any
 from laso.data.coreference import Text, read_coreference, write_coreference
 from laso.data.lines import numbered_lines
 from laso.errors import BadData, InputError, quoted
-from laso.tasks.clustering.coreference import FIELDS, TEMPLATES, mentions_of
+from laso.tasks.clustering.coreference import FIELDS, TEMPLATES, alike, mentions_of
+from laso.tasks.clustering.encoder import Candidates
 from laso.tasks.clustering.fields import Document
 from laso.tasks.clustering.task import ClusteringTask
-from laso.tasks.clustering.templates import parse_templates
+from laso.tasks.clustering.templates import OF_CLUSTERS, parse_templates
 
 CLUSTERS = "clusters"
+NEAREST = 80  # mentions before one that are always compared with it
 
 
 class CoreferenceTask(ClusteringTask):
@@ -58,9 +60,15 @@ class CoreferenceTask(ClusteringTask):
             and (self.fields is None or name in self.fields)
         }
 
+    def make_candidates(self) -> Candidates:
+        """Return the last mentions, and those before them that share a head, a name or "I"."""
+        if self.candidates is not None or self.blocking:
+            return super().make_candidates()
+        return Candidates(self.window, [alike], nearest=NEAREST)
+
     def default_features(self, kinds: Mapping[str, str], own: Sequence[str]) -> Sequence[str]:
         """Return the templates whose fields the texts have."""
-        known = {*kinds, "size"}
+        known = {*kinds, *OF_CLUSTERS}
         return [
             str(template)
             for template in parse_templates(TEMPLATES)

@@ -19,10 +19,10 @@ from laso.tasks.clustering import problem as p
 from laso.tasks.clustering.comparisons import OUTCOMES, numbered_values, outcomes_of
 from laso.tasks.clustering.fields import Document
 from laso.tasks.clustering.templates import (
+    OF_CLUSTERS,
     OF_PAIRS,
     OF_VALUES,
     POSITION,
-    SIZE,
     looks_at_cluster,
 )
 
@@ -43,13 +43,16 @@ class Candidates:
     window: int = 500
     blocking: Sequence[near.Block] = ()
     choose: near.Choose | None = None
+    nearest: int = 0  # with blocking, the last items are candidates whatever their keys
 
     def of(self, document: Document) -> tuple[Array, Array]:
         """Return the number of candidates of each item, and all candidates."""
         if self.choose is not None:
             return near.chosen(document.items, self.choose)
         if self.blocking:
-            return near.in_blocks(document.items, document.columns, self.blocking, self.window)
+            return near.in_blocks(
+                document.items, document.columns, self.blocking, self.window, self.nearest
+            )
         return near.in_window(len(document), self.window)
 
 
@@ -71,8 +74,7 @@ class ClusteringEncoder:
         if self.different is not None:
             compared[self.different, "equal"] = None
         self.columns = list(dict.fromkeys(a.column for a in atoms if not a.bases))
-        if SIZE in self.columns:
-            self.columns.remove(SIZE)
+        self.columns = [name for name in self.columns if name not in OF_CLUSTERS]
         for name in self.columns:
             self.values.setdefault(name, {})
         self.bits: dict[tuple[str, str], tuple[int, int, int]] = {}  # word, first bit, number
@@ -105,9 +107,11 @@ class ClusteringEncoder:
         for atom in template.atoms:
             if atom.bases:
                 word, mask = self.mask_of(atom)
-                masks[OF_PAIRS[atom.place], word] = masks.get((OF_PAIRS[atom.place], word), 0) | mask
-            elif atom.column == SIZE:
-                codes.append((p.SIZE, 0, 0))
+                masks[OF_PAIRS[atom.place], word] = (
+                    masks.get((OF_PAIRS[atom.place], word), 0) | mask
+                )
+            elif atom.column in OF_CLUSTERS:
+                codes.append((OF_CLUSTERS[atom.column][1], 0, 0))
             else:
                 kind = OF_VALUES[atom.place, atom.offset]
                 codes.append((kind, self.columns.index(atom.column), 0))
@@ -131,8 +135,9 @@ class ClusteringEncoder:
             head[at + p.TEMPLATES], head[at + p.N_TEMPLATES] = begin + len(atoms), len(templates)
             tail += [*atoms, *program]
             most = max(most, len(templates) + len(numbers))
-            if any(kind == p.MOST for kind, _, _ in numbers):
-                head[p.USES_MOST] = 1
+            kinds = {kind for kind, _, _ in numbers}
+            head[p.USES_MOST] |= p.MOST in kinds
+            head[p.USES_RANK] |= p.RANK_OF in kinds
         head[p.WORDS] = self.words
         head[p.MOST_FEATURES] = most + (3 + p.PLANES) * self.words
         if self.different is not None:
@@ -165,12 +170,15 @@ class ClusteringEncoder:
 
     def _atom_name(self, template: Template, code: Code, value: int) -> str:
         kind, column, mask = code
-        if kind == p.SIZE:
-            return f"{SIZE}[all]={value}" + "+" * (value == p.LARGEST)
+        for own, (where, of) in OF_CLUSTERS.items():
+            if kind == of:
+                return f"{own}[{where}]={value}" + "+" * (value == p.LARGEST)
         if not mask:
             name = self.columns[column]
             place = _PLACES[kind]
-            atom = next(a for a in template.atoms if (a.column, a.place, a.offset) == (name, *place))
+            atom = next(
+                a for a in template.atoms if (a.column, a.place, a.offset) == (name, *place)
+            )
             known = {p.NOTHING: "none", MISSING: "missing", UNKNOWN: "?"}
             if value >= 0:
                 return f"{atom}={list(self.values[name])[value]}"
@@ -242,8 +250,8 @@ class ClusteringEncoder:
             np.bitwise_or.at(known, first, bits[w])
             pool[heads + 1 + w] = known
         content = blake2b(table[:, p.CANDIDATES :].tobytes() + pool.tobytes(), digest_size=8)
-        name = np.frombuffer(content.digest(), np.uint64)
-        pool[heads] = mix_arrays(name, np.arange(n).astype(np.uint64)).view(np.int64)
+        digest = np.frombuffer(content.digest(), np.uint64)
+        pool[heads] = mix_arrays(digest, np.arange(n).astype(np.uint64)).view(np.int64)
         return table, pool
 
     def _numbers(self, name: str, document: Document, *, learning: bool) -> list[int]:
@@ -276,7 +284,11 @@ class ClusteringEncoder:
         self, name: str, document: Document, first: Array, second: Array, *, learning: bool
     ) -> Array:
         """Return what a user's function says of each pair; None is no outcome."""
-        known, items, function = self.outcomes.setdefault(name, []), document.items, self.functions[name]
+        known, items, function = (
+            self.outcomes.setdefault(name, []),
+            document.items,
+            self.functions[name],
+        )
         result = np.full(len(first), -1, np.int64)
         for i, (a, b) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
             outcome = function(items[a], items[b])
@@ -295,9 +307,10 @@ class ClusteringEncoder:
 
 
 def gold_numbers(ids: Sequence[Any], counts: Array, others: Array) -> Array:
-    """Return an output: the number of each item's cluster, and whether a candidate is in it."""
+    """Return an output: the number of each item's cluster, and its last candidate in it, from 1."""
     _, codes = numbered_values(ids)
     first, second = near.pairs(counts, others)
-    has = np.zeros(len(codes), np.int64)
-    has[first[(codes[first] >= 0) & (codes[first] == codes[second])]] = 1
-    return np.concatenate([codes, has]).astype(np.int32)
+    nearest = np.zeros(len(codes), np.int64)
+    same = (codes[first] >= 0) & (codes[first] == codes[second])
+    np.maximum.at(nearest, first[same], second[same] + 1)
+    return np.concatenate([codes, nearest]).astype(np.int32)

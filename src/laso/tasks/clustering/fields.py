@@ -12,7 +12,7 @@ import numpy as np
 
 from laso.errors import BadData, listed, quoted
 from laso.tasks.clustering.comparisons import CATEGORY, KINDS, NUMBER, SET, SPAN, TEXT
-from laso.tasks.clustering.templates import POSITION, SIZE
+from laso.tasks.clustering.templates import OF_CLUSTERS, POSITION
 
 VALUE = "value"  # the field of items that have no fields
 MOST_CATEGORIES = 40  # values of a category; of text there are more
@@ -155,10 +155,10 @@ def kinds_of(
     names = list(present) if given is None else list(given)
     kinds: dict[str, str] = {}
     for name in names:
-        if not _NAME.fullmatch(name) or name in (POSITION, SIZE):
+        if not _NAME.fullmatch(name) or name in (POSITION, *OF_CLUSTERS):
             raise BadData(
                 f"found the field {quoted(name)}, expected letters, digits and _, and not "
-                f"{POSITION} or {SIZE}"
+                f"{', '.join(OF_CLUSTERS)} or {POSITION}"
             )
         if name not in present:
             raise BadData(f"found no field {quoted(name)}, expected one of {listed(present)}")

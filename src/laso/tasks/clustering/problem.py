@@ -27,8 +27,8 @@ their sum.
 
 The pool has for each item from its AT on: a name (equal for equal items of equal inputs), the bits
 that any candidate has, then for each candidate, in ascending order, its number and its bits. An
-output has the gold cluster of each item, or -1, and then for each item whether a candidate is known
-to be of its cluster.
+output has the gold cluster of each item, or -1, and then for each item the number, from 1, of the
+last candidate that is known to be of its cluster, or 0.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -59,17 +59,18 @@ PLACED, USED, RECORDS = range(3)  # offsets in a state
 MEMBER, CLUSTER, RANK, PREVIOUS, NEXT, NAME_LOW, NAME_HIGH = range(7)
 RECORD = 7
 # The constants at the head of spec. FORBIDDEN: a word and its bits that no two members may have.
-WORDS, FORBIDDEN, FORBIDDEN_BITS, USES_MOST, MOST_FEATURES, PARTS = range(6)
+WORDS, FORBIDDEN, FORBIDDEN_BITS, USES_MOST, USES_RANK, MOST_FEATURES, PARTS = range(7)
 ATOMS, N_ATOMS, TEMPLATES, N_TEMPLATES = range(4)  # of a part: that of JOIN, then that of NEW
 PART = 4
 HEAD = PARTS + 2 * PART
 ATOM = 3  # integers of an atom: its kind, and two arguments
 # Kinds of atoms. Values of an item: a column. Bits: a word and a mask.
 ITEM, LAST, SECOND, THIRD, FIRST = range(5)
-WITH_LAST, WITH_FIRST, ANY, ALL, MOST, EARLIER, SIZE = range(5, 12)
+WITH_LAST, WITH_FIRST, ANY, ALL, MOST, EARLIER, SIZE, RANK_OF, RECENT = range(5, 14)
 NOTHING = -3  # the value of an atom where there is no such member
 PLANES = 6  # bits of a count of members
-LARGEST = 9  # of sizes that are told apart
+LARGEST = 9  # of sizes and ranks that are told apart
+NEAR = 16  # items before one that are recent
 
 
 def record_of(x, item):
@@ -122,7 +123,7 @@ def is_listed(x, state, groups, n, other):
         return False
     if entry_of(x, state[PLACED], after) >= 0:  # it was asked about before
         return True
-    for i in range(n):
+    for i in range(n):  # noqa: SIM110  # Numba has no any()
         if state[record_of(x, groups[i]) + CLUSTER] == state[at + CLUSTER]:
             return True
     return False
@@ -191,6 +192,28 @@ def member(x, state, group, back):
     return other
 
 
+def rank_of(x, state, group):
+    """Return how many other clusters have a later candidate, at most LARGEST."""
+    item, n, rank, size = state[PLACED], x.items[state[PLACED], CANDIDATES], 0, 1 + x.spec[WORDS]
+    begin = x.items[item, AT] + size
+    for k in range(n - 1, -1, -1):
+        other = x.pool[begin + k * size]
+        if other <= group or rank == LARGEST:
+            break
+        after = state[record_of(x, other) + NEXT]
+        rank += after < 0 or entry_of(x, item, after) < 0
+    return rank
+
+
+def recent_members(x, state, group):
+    """Return how many of the items just before this one are in a cluster, at most LARGEST."""
+    item, other, n = state[PLACED], group, 0
+    while n < LARGEST and is_within_reach(x, item, other) and item - other <= NEAR:
+        n += 1
+        other = state[record_of(x, other) + PREVIOUS]
+    return n
+
+
 def atom_value(x, state, group, at, merged):
     """Return the value of the atom whose integers begin at spec[at].
 
@@ -209,11 +232,26 @@ def atom_value(x, state, group, at, merged):
         return x.pool[items[item, AT] + 1 + first] & second
     if kind == SIZE:
         return min(state[record_of(x, group) + RANK] + 1, LARGEST)
+    if kind == RANK_OF:
+        return rank_of(x, state, group)
+    if kind == RECENT:
+        return recent_members(x, state, group)
     if kind >= ANY:
         return merged[3 * first + kind - ANY] & second
     other = group if kind == WITH_LAST else state[record_of(x, group) + CLUSTER]
     entry = entry_of(x, item, other)
     return x.pool[entry + 1 + first] & second if entry >= 0 else NOTHING
+
+
+def is_right(x, y, state, group):
+    """Return whether a step puts the next item where its last candidate of its gold cluster is."""
+    item = state[PLACED]
+    nearest = y[x.items.shape[0] + item] - 1
+    if group == item:
+        return nearest < 0
+    if nearest >= 0:
+        return state[record_of(x, nearest) + CLUSTER] == state[record_of(x, group) + CLUSTER]
+    return y[item] < 0 or not joins_other(x, y, state, group)
 
 
 class Clustering(CompiledProblem):
@@ -264,6 +302,8 @@ class Clustering(CompiledProblem):
         if group != item:
             at = record_of(x, group)
             key = mix(mix(key, state[at + NAME_LOW]), state[at + NAME_HIGH])
+            if x.spec[USES_RANK]:
+                key = mix(key, rank_of(x, state, group))
         return key | 1
 
     @staticmethod
@@ -320,26 +360,13 @@ class Clustering(CompiledProblem):
 
     @staticmethod
     def is_good(x, y, state, group, label):
-        item = state[PLACED]
-        if group == item:
-            return y[x.items.shape[0] + item] == 0
-        if y[item] < 0:
-            return True
-        if y[group] >= 0:
-            return y[group] == y[item]
-        if y[x.items.shape[0] + item] != 0:
-            return joins_known(x, y, state, group)
-        return not joins_other(x, y, state, group)
+        return is_right(x, y, state, group)
 
     @staticmethod
     def loss(x, y, state, group, label, was_good, good):
-        item = state[PLACED]
-        if y[item] < 0:
+        if is_right(x, y, state, group):
             return 0.0
-        right = NEW if y[x.items.shape[0] + item] == 0 else JOIN
-        if group == item:
-            return 0.0 if right == NEW else cost_of(x, right)
-        return 0.0 if y[group] == y[item] or y[group] < 0 else cost_of(x, right)
+        return cost_of(x, NEW if y[x.items.shape[0] + state[PLACED]] == 0 else JOIN)
 
     @staticmethod
     def key(x, state, group, label):
@@ -355,16 +382,6 @@ def members_of(state, group):
         members.append(group)
         group = state[places[group] + PREVIOUS]
     return members
-
-
-def joins_known(x, y, state, group):
-    """Return whether a member within reach is known to be of the next item's gold cluster."""
-    item, other = state[PLACED], group
-    while is_within_reach(x, item, other):
-        if y[other] == y[item]:
-            return True
-        other = state[record_of(x, other) + PREVIOUS]
-    return False
 
 
 def joins_other(x, y, state, group):

@@ -117,9 +117,7 @@ class ClusteringTask(Task):
 
     # ------------------------------------------------------------------ learning from data
 
-    def observe(
-        self, parts: Iterable[tuple[Any, Any]], *, classes: Sequence[str] = ()
-    ) -> None:
+    def observe(self, parts: Iterable[tuple[Any, Any]], *, classes: Sequence[str] = ()) -> None:
         """Learn which fields there are, and their kinds."""
         first = next(iter(parts), None)
         if hasattr(self, "encoder_"):
@@ -151,10 +149,14 @@ class ClusteringTask(Task):
         self.encoder_ = ClusteringEncoder(
             kinds,
             parsed,
-            Candidates(self.window, self.blocking, self.candidates),
+            self.make_candidates(),
             dict(self.comparisons or {}),
             self.different,
         )
+
+    def make_candidates(self) -> Candidates:
+        """Return which items are compared."""
+        return Candidates(self.window, self.blocking, self.candidates)
 
     def default_features(self, kinds: Mapping[str, str], own: Sequence[str]) -> Sequence[str]:
         """Return the templates for fields of these kinds if the user names none."""

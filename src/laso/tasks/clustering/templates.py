@@ -12,6 +12,8 @@ is a field of the items; its comparisons follow it after a dot:
     kind[item]               a value of the item itself
     kind[last], kind[first]  of a member; kind[last-1] and kind[last-2] of those before the last
     size[all]                the number of members
+    recent[all]              the number of members among the last 16 items
+    rank[last]               the number of clusters with a later member
 
 Members are the earlier items that the item is compared with; ``position`` is a field that every
 item has, its number. Templates that look at no cluster score an item that begins one; the others
@@ -36,7 +38,8 @@ from laso.features.templates import (
 from laso.tasks.clustering import problem as p
 from laso.tasks.clustering.comparisons import CATEGORY, KINDS, OUTCOMES
 
-POSITION, SIZE = "position", "size"
+POSITION, SIZE, RANK, RECENT = "position", "size", "rank", "recent"
+OF_CLUSTERS = {SIZE: ("all", p.SIZE), RANK: ("last", p.RANK_OF), RECENT: ("all", p.RECENT)}
 OF_VALUES = {("item", 0): p.ITEM, ("last", 0): p.LAST, ("first", 0): p.FIRST}
 OF_VALUES |= {("last", -1): p.SECOND, ("last", -2): p.THIRD}
 OF_PAIRS = {"last": p.WITH_LAST, "first": p.WITH_FIRST, "any": p.ANY, "all": p.ALL}
@@ -82,8 +85,9 @@ class _ClusterParser(TemplateParser):
         place, offset = self.match(r"[a-z]+"), 0
         if place == "last" and not comparison and self.accept("-"):
             offset = -int(self.match(r"[12]\b") or self.fail("1 or 2"))
-        if column == SIZE:
-            known, expected = place == "all", "all"
+        if column in OF_CLUSTERS:
+            expected, _ = OF_CLUSTERS[column]
+            known = place == expected
         elif comparison:
             known, expected = place in OF_PAIRS, listed([*OF_PAIRS])
         else:
@@ -107,7 +111,7 @@ def check_columns(
     for template in templates:
         for atom in template.atoms:
             name, bases = atom.column, atom.bases
-            if name == SIZE or (bases == ("outcome",) and name in own):
+            if name in OF_CLUSTERS or (bases == ("outcome",) and name in own):
                 continue
             if name not in kinds:
                 fields = listed([*kinds, *own])
