@@ -38,7 +38,11 @@ def in_blocks(
     A key is a field, or a function of an item; of a list each element is one. None is no key.
     """
     members: list[dict[Any, list[int]]] = [{} for _ in blocking]
-    keys = [columns[b] if isinstance(b, str) else [b(item) for item in items] for b in blocking]
+    absent = [None] * len(items)
+    keys = [
+        columns.get(b, absent) if isinstance(b, str) else [b(item) for item in items]
+        for b in blocking
+    ]
     lists: list[list[int]] = []
     for i in range(len(items)):
         near = set(range(max(0, i - nearest), i))
@@ -73,11 +77,12 @@ def _joined(lists: Sequence[Sequence[int]]) -> tuple[Array, Array]:
     return counts, np.fromiter(chain.from_iterable(lists), np.int64, int(counts.sum()))
 
 
-def last_uses(counts: Array, others: Array) -> Array:
+def last_uses(counts: Array, others: Array, *, forgets: bool = True) -> Array:
     """Return the item after which a state may forget each item.
 
     That is the last one of which the item, or an earlier one with which it may come into a cluster,
-    is a candidate. So a state that has an item has the members after it, too.
+    is a candidate. So a state that has an item has the members after it, too. Unless it ``forgets``
+    members, it has those before it as well.
 
     Examples
     --------
@@ -94,6 +99,10 @@ def last_uses(counts: Array, others: Array) -> Array:
     np.maximum.at(last, second, first)
     graph = coo_array((np.ones(len(first), bool), (first, second)), shape=(n, n))
     part = connected_components(graph, directed=False)[1].astype(np.int64)
+    if not forgets:
+        final = np.zeros(int(part.max(initial=-1)) + 1, np.int64)
+        np.maximum.at(final, part, last)
+        return np.asarray(final[part])
     order = np.argsort(part, kind="stable")
     above = part[order] * n  # a part's numbers are above those of the parts before it
     last[order] = np.maximum.accumulate(above + last[order]) - above

@@ -71,8 +71,6 @@ class ClusteringEncoder:
     def __post_init__(self) -> None:
         atoms = [atom for template in self.templates for atom in template.atoms]
         compared = {(a.column, a.bases[0]): None for a in atoms if a.bases}
-        if self.different is not None:
-            compared[self.different, "equal"] = None
         self.columns = list(dict.fromkeys(a.column for a in atoms if not a.bases))
         self.columns = [name for name in self.columns if name not in OF_CLUSTERS]
         for name in self.columns:
@@ -86,6 +84,7 @@ class ClusteringEncoder:
             self.bits[name, comparison] = word, used, n
             used += n
         self.words = word + 1
+        self.width = p.VALUES + len(self.columns) + (self.different is not None)
         self.by_key: dict[int, Template] = {}
         self.spec = self._make_spec()
 
@@ -141,8 +140,7 @@ class ClusteringEncoder:
         head[p.WORDS] = self.words
         head[p.MOST_FEATURES] = most + (3 + p.PLANES) * self.words
         if self.different is not None:
-            word, first, _ = self.bits[self.different, "equal"]
-            head[p.FORBIDDEN], head[p.FORBIDDEN_BITS] = word, 1 << first  # yes, they are equal
+            head[p.DIFFERENT] = p.VALUES + len(self.columns)
         return np.array([*head, *tail], np.int64)
 
     def copied(self) -> ClusteringEncoder:
@@ -213,7 +211,7 @@ class ClusteringEncoder:
             if gold is not None:
                 outputs.append(gold_numbers(gold[i], counts, others))
         lengths = np.array([len(table) for table in tables], np.int64)
-        empty = np.zeros((0, p.VALUES + len(self.columns)), np.int32)
+        empty = np.zeros((0, self.width), np.int32)
         return Dataset(
             items=np.concatenate([empty, *tables]),
             starts=sentence_starts(lengths),
@@ -229,12 +227,15 @@ class ClusteringEncoder:
     ) -> tuple[Array, Array]:
         """Return the items of a document, and its part of the pool, which begins at ``at``."""
         n, width = len(document), 1 + self.words
-        table = np.zeros((n, p.VALUES + len(self.columns)), np.int32)
+        table = np.zeros((n, self.width), np.int32)
         for c, name in enumerate(self.columns):
             table[:, p.VALUES + c] = self._numbers(name, document, learning=learning)
         first, second = near.pairs(counts, others)
         bits = self.pair_bits(document, first, second, learning=learning)
-        last = near.last_uses(counts, others)
+        last = near.last_uses(counts, others, forgets=self.different is None)
+        if self.different is not None:
+            values = document.column(self.different, self.kinds[self.different])
+            table[:, -1] = numbered_values(values)[1]
         ends = np.cumsum(width * (1 + counts))
         table[:, p.AT] = at + ends - width * (1 + counts)
         table[:, p.CANDIDATES], table[:, p.LAST_USE] = counts, last

@@ -58,8 +58,9 @@ PLACED, USED, RECORDS = range(3)  # offsets in a state
 # members before and after it, counted from 0, or -1; and a name of the cluster up to it.
 MEMBER, CLUSTER, RANK, PREVIOUS, NEXT, NAME_LOW, NAME_HIGH = range(7)
 RECORD = 7
-# The constants at the head of spec. FORBIDDEN: a word and its bits that no two members may have.
-WORDS, FORBIDDEN, FORBIDDEN_BITS, USES_MOST, USES_RANK, MOST_FEATURES, PARTS = range(7)
+# The constants at the head of spec. DIFFERENT: a column of values, from 0, of which no two members
+# may have the same one; 0 if there is none.
+WORDS, DIFFERENT, USES_MOST, USES_RANK, MOST_FEATURES, PARTS = range(6)
 ATOMS, N_ATOMS, TEMPLATES, N_TEMPLATES = range(4)  # of a part: that of JOIN, then that of NEW
 PART = 4
 HEAD = PARTS + 2 * PART
@@ -321,15 +322,14 @@ class Clustering(CompiledProblem):
 
     @staticmethod
     def allowed(x, state, group, label):
-        forbidden, item = x.spec[FORBIDDEN_BITS], state[PLACED]
+        column, item = x.spec[DIFFERENT], state[PLACED]
         if label != (NEW if group == item else JOIN):
             return False
-        if forbidden == 0 or group == item:
+        if column == 0 or group == item or x.items[item, column] < 0:
             return True
-        other = group
+        other = last_member(x, state, group)
         while is_within_reach(x, item, other):
-            entry = entry_of(x, item, other)
-            if entry >= 0 and x.pool[entry + 1 + x.spec[FORBIDDEN]] & forbidden:
+            if x.items[other, column] == x.items[item, column]:
                 return False
             other = state[record_of(x, other) + PREVIOUS]
         return True
