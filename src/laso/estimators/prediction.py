@@ -155,6 +155,10 @@ class Predictor(Published):
         steps, ends, _ = decoder.decode(dataset, threads=self.threads_for(dataset))
         return self.task_.decode_all(inputs, steps, ends)
 
+    def apart(self, inputs: Any, outputs: Any, dataset: Dataset) -> tuple[Any, Any, Dataset]:
+        """Return examples as they are searched: by default as a whole, one for each input."""
+        return inputs, outputs, dataset
+
     @consistent
     def score(self, X: Any, y: Any = None) -> float:
         """Return how good predictions for ``X`` are, from 0 to 1.

@@ -461,7 +461,7 @@ class SearchEstimator(Predictor):
             fitting.widen(self)
         else:
             fitting.begin(self, task)
-        examples = Examples(self.encode_gold(inputs, outputs))
+        examples = Examples(self.apart(inputs, outputs, self.encode_gold(inputs, outputs))[-1])
         self.fingerprint_ = examples.fingerprint
         training = fitting.resumable(self)
         training.converged = False
@@ -481,7 +481,7 @@ class SearchEstimator(Predictor):
             return task.encode(inputs, outputs)
 
     def _examples(self, inputs: Any, outputs: Any, dev: Any) -> Examples:
-        dataset = self.encode_gold(inputs, outputs)
+        inputs, outputs, dataset = self.apart(inputs, outputs, self.encode_gold(inputs, outputs))
         if dev is not None or self.held_out is None:
             return self._with_dev(dataset, dev)
         gold = self.task_.gold_outputs(inputs, outputs)

@@ -21,6 +21,7 @@ REGISTRY = {
     "parsing": "laso.tasks.parsing:ParsingTask",
     "clustering": "laso.tasks.clustering:ClusteringTask",
     "coreference": "laso.tasks.clustering:CoreferenceTask",
+    "records": "laso.tasks.clustering:RecordsTask",
 }
 """The built-in tasks, by their names in model files."""
 

@@ -185,7 +185,8 @@ def softmax(scores: Array) -> Array:
 
 def reliability_of(model: Predictor, inputs: Any, outputs: Any) -> Reliability:
     """How often decisions of each probability are right."""
-    predicted = confidences(model, inputs, model.task_.encode(inputs))
+    inputs, outputs, dataset = model.apart(inputs, outputs, model.task_.encode(inputs))
+    predicted = confidences(model, inputs, dataset)
     return reliability(*_judged(predicted, gold_decisions(model, inputs, outputs)))
 
 
@@ -193,7 +194,8 @@ def fitted_temperature(model: Predictor, inputs: Any, outputs: Any) -> float:
     """The temperature at which the decisions are most likely to be as right as they are."""
     from scipy.optimize import minimize_scalar
 
-    by_temperature = _by_temperature(model, inputs, model.task_.encode(inputs))
+    inputs, outputs, dataset = model.apart(inputs, outputs, model.task_.encode(inputs))
+    by_temperature = _by_temperature(model, inputs, dataset)
     gold = gold_decisions(model, inputs, outputs)
 
     def cost(log: float) -> float:

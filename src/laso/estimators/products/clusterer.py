@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations, islice, pairwise
 from typing import Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
 
+from laso.engine.decoder import Decoder
+from laso.engine.layout import Dataset, WeightTable
 from laso.engine.options import is_exact
 from laso.errors import BadData, BadModel, quoted
 from laso.estimators.capabilities.confidence import softmax, temperature_of
@@ -16,16 +18,19 @@ from laso.estimators.publishing import consistent
 from laso.estimators.search import CommonParameters, SearchEstimator
 from laso.features.templates import Template
 from laso.learn import delayed
+from laso.metrics.partitions import clusters
 from laso.params import check_parameters
 from laso.tasks.base import Task
-from laso.tasks.clustering import ClusteringTask, CoreferenceTask
+from laso.tasks.clustering import ClusteringTask, CoreferenceTask, RecordsTask
 from laso.tasks.clustering.candidates import Block, Choose
+from laso.tasks.clustering.components import Components
 from laso.tasks.clustering.encoder import Comparer
 from laso.training import Strategy
 
 PRESETS: dict[str | None, type[ClusteringTask]] = {
     None: ClusteringTask,
     "coreference": CoreferenceTask,
+    "records": RecordsTask,
 }
 
 
@@ -45,10 +50,13 @@ class Clusterer(SearchEstimator):
 
     Parameters
     ----------
-    preset : {"coreference"}, default=None
+    preset : {"coreference", "records"}, default=None
         "coreference": inputs are texts with mentions (see ``laso.data.coreference.Text``), or the
-        path of a CoNLL file. None: inputs are lists of items: tables, tuples, objects with
-        attributes, text or numbers; a DataFrame is a document with an item in each row.
+        path of a CoNLL file. "records": inputs are tables, each a DataFrame, a dict of columns or a
+        list of rows; or pairs (left, right) of tables, where records are linked across the two. y
+        has the ids of the records of each input, or is the name of a column. None: inputs are lists
+        of items: tables, tuples, objects with attributes, text or numbers; a DataFrame is a
+        document with an item in each row.
     fields : mapping or sequence of str, default=None
         The fields of items to use, or for each its kind: "text", "category", "number", "set" or
         "span". None: all fields, with kinds that their values tell.
@@ -149,6 +157,44 @@ class Clusterer(SearchEstimator):
             different=self.different,
         )
 
+    # ------------------------------------------------------------------ components of documents
+
+    def apart(self, inputs: Any, outputs: Any, dataset: Dataset) -> tuple[Any, Any, Dataset]:
+        """Return the components of documents, whose items are never compared, as examples."""
+        parts = self.task_.components(dataset)
+        if parts is None:
+            return inputs, outputs, dataset
+        divided = None if outputs is None else parts.divided(outputs)
+        return [None] * (len(parts.dataset.starts) - 1), divided, parts.dataset
+
+    def decode(self, inputs: Any, dataset: Dataset, table: WeightTable | None = None) -> list[Any]:
+        """Return the clusters of encoded inputs, with other weights if a table is given."""
+        parts = self.task_.components(dataset)
+        if parts is None:
+            return super().decode(inputs, dataset, table)
+        decoder = self.decoder(dataset) if table is None else Decoder(self.engine(dataset), table)
+        steps, _, _ = decoder.decode(parts.dataset, threads=self.threads_for(dataset))
+        return self.task_.decode_all(inputs, *parts.joined(steps))
+
+    def _ranked(self, X: Any) -> tuple[Any, list[list[Ranked]]]:
+        """Return the inputs, and the outputs that the beam holds of each of their components."""
+        inputs, dataset = self.encoded(X)
+        parts = self.task_.components(dataset) or whole(dataset)
+        paths = nbest_paths(self, parts.dataset, ALL)
+        outputs = path_outputs(self, [None] * len(paths.counts), parts.dataset, paths)
+        bounds = pairwise([0, *np.cumsum(paths.counts).tolist()])
+        starts = pairwise(parts.dataset.starts.tolist())
+        temperature = temperature_of(self)
+        ranked = iter(
+            Ranked(
+                parts.order[i:j].tolist(), outputs[a:b], softmax(paths.scores[a:b] / temperature)
+            )
+            for (a, b), (i, j) in zip(bounds, starts, strict=True)
+        )
+        return inputs, [list(islice(ranked, n)) for n in parts.counts.tolist()]
+
+    # ------------------------------------------------------------------ links
+
     @consistent
     def predict_links(self, X: Any) -> list[list[Link]]:
         """Return for each item that joins a cluster its link to the nearest member before it.
@@ -156,13 +202,24 @@ class Clusterer(SearchEstimator):
         A link is as probable as those outputs of the beam in which both are in one cluster;
         ``calibrate`` calibrates the probabilities.
         """
-        inputs, dataset = self.encoded(X)
-        nbest = nbest_paths(self, dataset, ALL)
-        outputs = path_outputs(self, inputs, dataset, nbest)
-        bounds = pairwise([0, *np.cumsum(nbest.counts).tolist()])
+        _, ranked = self._ranked(X)
+        return [sorted(link for part in parts for link in links_of(part)) for parts in ranked]
+
+    @consistent
+    def predict_pairs(self, X: Any) -> list[list[Link]]:
+        """Return all pairs of each input that are in one cluster, with their probabilities.
+
+        Records of a pandas DataFrame are called by the labels of its index. With the preset
+        "records" the first record of a pair is the earlier one, or that of the left table.
+        """
+        inputs, ranked = self._ranked(X)
+        named = [*map(self.task_.item_labels, inputs)]
         return [
-            links_of(outputs[a:b], softmax(nbest.scores[a:b] / temperature_of(self)))
-            for a, b in bounds
+            [
+                Link(labels[first], labels[second], p)
+                for first, second, p in sorted(link for part in parts for link in pairs_of(part))
+            ]
+            for labels, parts in zip(named, ranked, strict=True)
         ]
 
     @consistent
@@ -194,17 +251,41 @@ class Clusterer(SearchEstimator):
         return super().predict_forced(inputs, known=knowns, banned=bans)
 
 
-def links_of(outputs: Sequence[Sequence[int]], shares: Any) -> list[Link]:
-    """Return the links of the first of some outputs, which have these probabilities."""
+class Ranked(NamedTuple):
+    """Some items of a document, and the outputs of a search for them, which have probabilities."""
+
+    items: list[int]
+    outputs: list[list[int]]
+    shares: Any
+
+    def link(self, i: int, j: int) -> tuple[int, int, float]:
+        """Return two items, and the probability of the outputs in which they are together."""
+        pairs = zip(self.outputs, self.shares.tolist(), strict=True)
+        together = sum(share for y, share in pairs if y[i] == y[j])
+        return self.items[i], self.items[j], min(1.0, together)
+
+
+def whole(dataset: Dataset) -> Components:
+    """Return documents as components."""
+    lengths = np.diff(dataset.starts)
+    order = np.arange(len(dataset.items)) - np.repeat(dataset.starts[:-1], lengths)
+    return Components(dataset, order, np.ones(len(lengths), np.int64), lengths)
+
+
+def links_of(part: Ranked) -> Iterator[Link]:
+    """Yield the links of the first output to the nearest members."""
     last: dict[int, int] = {}
-    links = []
-    for item, cluster in enumerate(outputs[0]):
-        other = last.get(cluster)
-        if other is not None:
-            same = [share for y, share in zip(outputs, shares, strict=True) if y[item] == y[other]]
-            links.append(Link(item, other, min(1.0, float(sum(same)))))
-        last[cluster] = item
-    return links
+    for i, cluster in enumerate(part.outputs[0]):
+        if cluster in last:
+            yield Link(*part.link(i, last[cluster]))
+        last[cluster] = i
+
+
+def pairs_of(part: Ranked) -> Iterator[Link]:
+    """Yield all pairs of the first output, the earlier item first."""
+    for members in clusters(part.outputs[0]):
+        for i, j in combinations(members, 2):
+            yield Link(*part.link(i, j))
 
 
 def linked(links: Sequence[Any], n: int) -> tuple[list[tuple[str, int, int]], list[list[str]]]:

@@ -1,6 +1,7 @@
-"""Clustering: items join clusters one by one; mentions of a text are a preset."""
+"""Clustering: items join clusters one by one; mentions and records are presets."""
 
 from laso.tasks.clustering.coreference_task import CoreferenceTask
+from laso.tasks.clustering.records import RecordsTask
 from laso.tasks.clustering.task import ClusteringTask
 
-__all__ = ["ClusteringTask", "CoreferenceTask"]
+__all__ = ["ClusteringTask", "CoreferenceTask", "RecordsTask"]

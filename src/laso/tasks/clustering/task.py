@@ -20,6 +20,7 @@ from laso.tasks.base import Decision, Step, Task
 from laso.tasks.batches import Operator
 from laso.tasks.clustering.candidates import Block, Choose
 from laso.tasks.clustering.comparisons import CATEGORY, NUMBER, TEXT
+from laso.tasks.clustering.components import Components, components_of
 from laso.tasks.clustering.encoder import (
     MOST_OUTCOMES,
     Candidates,
@@ -32,6 +33,7 @@ from laso.tasks.clustering.files import read_documents
 from laso.tasks.clustering.problem import NEW, PLACED, Clustering, members_of
 from laso.tasks.clustering.templates import (
     POSITION,
+    RECENT,
     check_columns,
     default_templates,
     parse_templates,
@@ -167,6 +169,20 @@ class ClusteringTask(Task):
     def encode(self, inputs: Any, outputs: Any = None) -> Dataset:
         """Return documents as arrays; with outputs, to learn from."""
         return self.encoder_.dataset(inputs, outputs)
+
+    def components(self, dataset: Dataset) -> Components | None:
+        """Return the components of documents; None if they are searched as a whole.
+
+        They are if candidates are the items just before, or if a template counts all items between.
+        """
+        candidates = self.encoder_.candidates
+        keyed = candidates.choose is not None or (candidates.blocking and not candidates.nearest)
+        counted = any(a.column == RECENT for t in self.encoder_.templates for a in t.atoms)
+        return components_of(dataset) if keyed and not counted else None
+
+    def item_labels(self, document: Document) -> Sequence[Any]:
+        """Return what items are called in pairs: their numbers."""
+        return range(len(document))
 
     def shift_pool(self, items: Array, offset: int) -> Array:
         """Shift the places of candidates in the pool by ``offset``."""
