@@ -48,7 +48,8 @@ def in_blocks(
         near = set(range(max(0, i - nearest), i))
         for known, values in zip(members, keys, strict=True):
             value = values[i]
-            for key in value if isinstance(value, (list, tuple, set, frozenset)) else (value,):
+            several = isinstance(value, (list, tuple, set, frozenset))
+            for key in dict.fromkeys(value if several else (value,)):  # a key counts once
                 if key is not None:
                     block = known.setdefault(key, [])
                     near.update(block[-most:])

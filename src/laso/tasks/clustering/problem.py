@@ -244,10 +244,28 @@ def atom_value(x, state, group, at, merged):
     return x.pool[entry + 1 + first] & second if entry >= 0 else NOTHING
 
 
+def may_join(x, state, group):
+    """Return whether no member of a candidate's cluster must be in another one than the item."""
+    column, item = x.spec[DIFFERENT], state[PLACED]
+    if column == 0 or x.items[item, column] < 0:
+        return True
+    other = last_member(x, state, group)
+    while is_within_reach(x, item, other):
+        if x.items[other, column] == x.items[item, column]:
+            return False
+        other = state[record_of(x, other) + PREVIOUS]
+    return True
+
+
 def is_right(x, y, state, group):
-    """Return whether a step puts the next item where its last candidate of its gold cluster is."""
+    """Return whether a step puts the next item where its last candidate of its gold cluster is.
+
+    If a member of no known cluster keeps it from there, it is as if that candidate were none.
+    """
     item = state[PLACED]
     nearest = y[x.items.shape[0] + item] - 1
+    if nearest >= 0 and not may_join(x, state, nearest):
+        nearest = -1
     if group == item:
         return nearest < 0
     if nearest >= 0:
@@ -322,17 +340,9 @@ class Clustering(CompiledProblem):
 
     @staticmethod
     def allowed(x, state, group, label):
-        column, item = x.spec[DIFFERENT], state[PLACED]
-        if label != (NEW if group == item else JOIN):
+        if label != (NEW if group == state[PLACED] else JOIN):
             return False
-        if column == 0 or group == item or x.items[item, column] < 0:
-            return True
-        other = last_member(x, state, group)
-        while is_within_reach(x, item, other):
-            if x.items[other, column] == x.items[item, column]:
-                return False
-            other = state[record_of(x, other) + PREVIOUS]
-        return True
+        return label == NEW or may_join(x, state, group)
 
     @staticmethod
     def apply(x, state, group, label, new):
@@ -386,7 +396,7 @@ def members_of(state, group):
 
 def joins_other(x, y, state, group):
     """Return whether a member within reach is known to be of another gold cluster."""
-    item, other = state[PLACED], group
+    item, other = state[PLACED], last_member(x, state, group)
     while is_within_reach(x, item, other):
         if y[other] >= 0 and y[other] != y[item]:
             return True
