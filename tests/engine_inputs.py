@@ -1,6 +1,6 @@
-"""Inputs for the compiled engine: tasks, strategies that draw corpora for them, and a fourth task.
+"""Inputs for the compiled engine: tasks, strategies that draw corpora for them, and a fifth task.
 
-The three tasks of the library have goals at one depth only, and a key that is the depth or none.
+The four tasks of the library have goals at one depth only, and a key that is the depth or none.
 ``Segmenting`` has neither, and many good paths, so that every part of the agenda is used.
 """
 
@@ -32,6 +32,7 @@ from laso.tasks.parsing.templates import (
 )
 from laso.tasks.tagging import problem as tagging
 from laso.tasks.tagging.problem import Tagging
+from tests.clustering_inputs import clustering_corpora, records_size
 
 MAX_LENGTH = 5
 FREE, INSIDE = -2, -1  # in the outputs of Segmenting
@@ -335,23 +336,6 @@ def parsing_corpora(draw: Any) -> Dataset:
     return corpus_of(rows, outputs, encoder.spec_for(0, None), columns=2)
 
 
-# Clustering: vectors of whole and half numbers, so that similarities are exact.
-
-
-@st.composite
-def clustering_corpora(draw: Any) -> Dataset:
-    sizes = draw(lengths(4))
-    dimension = draw(st.integers(0, 2))
-    rows = _rows(draw, sizes, columns=2, kinds=3)
-    values: list[float] = []
-    for items in rows:
-        for columns in items:
-            columns[0] = len(values)
-            values += [draw(st.integers(-2, 3)) / 2 for _ in range(dimension)]
-    outputs = [[draw(st.integers(0, 2)) for _ in range(n)] for n in sizes]
-    return corpus_of(rows, outputs, [dimension], columns=2, values=values)
-
-
 # Segmenting: wanted segments, some of which are not known.
 
 
@@ -379,7 +363,7 @@ TASKS = [
         used=configuration_size,
         tolerance=1e-9,
     ),
-    Task(Clustering, 1, clustering_corpora(), False),
+    Task(Clustering, 2, clustering_corpora(), True, used=records_size),
     Task(Segmenting, 2, segmenting_corpora(), True),
     Task(Joint, N_ROW, joint_corpora(), True, tolerance=1e-9),
 ]

@@ -78,7 +78,7 @@ class Trial:
         self.narrowed = is_narrowed(problem)
         self.random = np.random.default_rng(i)
         self.limits = np.ones(len(at.Limit), np.int64)
-        self.labels = self.form = 0
+        self.labels = self.form = self.n_factors = 0
         self.known_blocks: set[int] = set()
         self.named: dict[tuple[int, int], list[Any]] = {}
 
@@ -292,6 +292,7 @@ class Trial:
                     "needs",
                     f"Write out[{limit.name}] = ... in limits, for every input.",
                 )
+        self.n_factors = int(out[at.FACTORS])
         out[: at.MAX_LABELS] = np.maximum(out[: at.MAX_LABELS], 1)
         self.limits, self.labels, self.form = out, int(out[at.MAX_LABELS]), int(out[at.FORM])
 
@@ -339,9 +340,9 @@ class Trial:
             raise self._stale("groups", f"out[{missing}]", n)
         groups: list[int] = out[:n].tolist()
         if self.factored:
-            low, promise = int(self.limits[at.FACTORS]), "groups have the numbers from FACTORS on"
+            promise = "groups have the numbers from FACTORS on"
             for group in groups:
-                self._within("groups", group, low, LARGEST, promise)
+                self._within("groups", group, self.n_factors, LARGEST, promise)
         return groups
 
     def _features(self, name: str, *arguments: Any) -> list[Any]:

@@ -38,6 +38,7 @@ from __future__ import annotations
 from laso.engine.costs import cost_of
 from laso.engine.hashing import mix
 from laso.engine.layout import (
+    FACTORS,
     FORM,
     KEY_OF_GROUP,
     MAX_FEATURES,
@@ -285,6 +286,7 @@ class Clustering(CompiledProblem):
         out[STATE_SIZE] = RECORDS + RECORD * slots
         out[MAX_GROUPS] = candidates + 1
         out[MAX_FEATURES] = x.spec[MOST_FEATURES]
+        out[FACTORS] = 0
         out[MAX_LABELS] = 2
         out[PARTIAL_STATES] = 1
         out[FORM] = KEY_OF_GROUP
