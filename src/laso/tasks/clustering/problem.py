@@ -203,7 +203,9 @@ def rank_of(x, state, group):
         if other <= group or rank == LARGEST:
             break
         after = state[record_of(x, other) + NEXT]
-        rank += after < 0 or entry_of(x, item, after) < 0
+        while after >= 0 and entry_of(x, item, after) < 0:
+            after = state[record_of(x, after) + NEXT]
+        rank += after < 0
     return rank
 
 
