@@ -97,6 +97,17 @@ def gap(a: tuple[int, int], b: tuple[int, int], names: tuple[str, ...]) -> str:
     return above(max(a[0] - b[1], b[0] - a[1], 0), names)
 
 
+def cosine(distinct: Any, a: Any, b: Any, names: tuple[str, ...]) -> str:
+    """The cosine of vectors with log((n + 1) / m) for an element that m of the n sets have."""
+    weight = {
+        each: math.log((len(distinct) + 1) / sum(each in value for value in distinct))
+        for each in set().union(*distinct)
+    }
+    lengths = [math.sqrt(sum(weight[each] ** 2 for each in value)) for value in (a, b)]
+    common = sum(weight[each] ** 2 for each in a & b)
+    return below(common / max(math.prod(lengths), 1e-300) + 1e-9, names)
+
+
 def agreement(a: Any, b: Any, names: tuple[str, ...]) -> str:
     one, other = dict(a), dict(b)
     same = any(one[key] == other[key] for key in one.keys() & other.keys())
@@ -123,6 +134,7 @@ TWINS: dict[str, tuple[Callable[..., str | None], st.SearchStrategy[Any]]] = {
     "nested": (nested, SPANS),
     "gap": (gap, SPANS),
     "agreement": (agreement, FACTS),
+    "cosine": (cosine, st.frozensets(st.integers(0, 4), max_size=4)),
 }
 
 
@@ -147,7 +159,8 @@ def test_a_comparison_is_what_its_definition_says(name):
         outcomes = outcomes_of(name, distinct, codes[first], codes[second])
         for (i, j), outcome in zip(pairs, outcomes.tolist(), strict=True):
             a, b = column[i], column[j]
-            expected = None if a is None or b is None else twin(a, b, OUTCOMES[name])
+            given = (distinct, a, b) if twin is cosine else (a, b)
+            expected = None if a is None or b is None else twin(*given, OUTCOMES[name])
             found = None if outcome < 0 else OUTCOMES[name][outcome]
             assert found == expected, (a, b)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, islice, pairwise
+from types import NoneType
 from typing import Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
@@ -129,7 +130,8 @@ class Clusterer(SearchEstimator):
     def validate(self) -> None:
         """Raise ValueError if a parameter makes no sense."""
         known = ", ".join(str(name) for name in PRESETS)
-        check_parameters(self, [("preset", self.preset in PRESETS, f"one of {known}")])
+        is_known = isinstance(self.preset, (str, NoneType)) and self.preset in PRESETS
+        check_parameters(self, [("preset", is_known, f"one of {known}")])
         if is_exact(self.search_queue(self.make_task())):
             raise ValueError(
                 "a Clusterer cannot search exactly, since its features look at whole clusters: "

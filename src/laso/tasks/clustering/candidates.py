@@ -48,8 +48,7 @@ def in_blocks(
         near = set(range(max(0, i - nearest), i))
         for known, values in zip(members, keys, strict=True):
             value = values[i]
-            several = isinstance(value, (list, tuple, set, frozenset))
-            for key in dict.fromkeys(value if several else (value,)):  # a key counts once
+            for key in _keys(value):
                 if key is not None:
                     block = known.setdefault(key, [])
                     near.update(block[-most:])
@@ -58,9 +57,26 @@ def in_blocks(
     return _joined(lists)
 
 
+def _keys(value: Any) -> Sequence[Any]:
+    """Return the keys that a value stands for, each once."""
+    several = isinstance(value, (list, tuple, set, frozenset))
+    try:
+        return list(dict.fromkeys(value if several else (value,)))
+    except TypeError:
+        raise BadData(
+            f"found the key {quoted(value)} of blocking, expected text, a number or a list of them"
+        ) from None
+
+
 def chosen(items: Sequence[Any], choose: Choose) -> tuple[Array, Array]:
     """Return the candidates that a function chooses: for each item the numbers of earlier ones."""
-    lists = [sorted(set(map(int, each))) for each in choose(items)]
+    given = choose(items)
+    try:
+        lists = [sorted(set(map(int, each))) for each in given]
+    except (TypeError, ValueError):
+        raise BadData(
+            f"found the candidates {quoted(given)}, expected for each item a list of numbers"
+        ) from None
     if len(lists) != len(items):
         raise BadData(f"found candidates for {len(lists)} items, expected {len(items)}")
     for i, each in enumerate(lists):

@@ -16,7 +16,12 @@ from laso.features.keys import mix_arrays, string_keys
 from laso.features.templates import Atom, Template
 from laso.tasks.clustering import candidates as near
 from laso.tasks.clustering import problem as p
-from laso.tasks.clustering.comparisons import OUTCOMES, numbered_values, outcomes_of
+from laso.tasks.clustering.comparisons import (
+    CATEGORY,
+    OUTCOMES,
+    numbered_values,
+    outcomes_of,
+)
 from laso.tasks.clustering.fields import Document
 from laso.tasks.clustering.templates import (
     OF_CLUSTERS,
@@ -209,6 +214,7 @@ class ClusteringEncoder:
             pools.append(pool)
             at += len(pool)
             if gold is not None:
+                self.check_apart(document, gold[i])
                 outputs.append(gold_numbers(gold[i], counts, others))
         lengths = np.array([len(table) for table in tables], np.int64)
         empty = np.zeros((0, self.width), np.int32)
@@ -234,8 +240,7 @@ class ClusteringEncoder:
         bits = self.pair_bits(document, first, second, learning=learning)
         last = near.last_uses(counts, others, forgets=self.different is None)
         if self.different is not None:
-            values = document.column(self.different, self.kinds[self.different])
-            table[:, -1] = numbered_values(values)[1]
+            table[:, -1] = self._different(document)
         ends = np.cumsum(width * (1 + counts))
         table[:, p.AT] = at + ends - width * (1 + counts)
         table[:, p.CANDIDATES], table[:, p.LAST_USE] = counts, last
@@ -254,6 +259,31 @@ class ClusteringEncoder:
         digest = np.frombuffer(content.digest(), np.uint64)
         pool[heads] = mix_arrays(digest, np.arange(n).astype(np.uint64)).view(np.int64)
         return table, pool
+
+    def _different(self, document: Document) -> Array:
+        """Return a number for each value that no two items of a cluster have, -1 for none."""
+        assert self.different is not None
+        kind = self.kinds.get(self.different, CATEGORY)
+        return numbered_values(document.column(self.different, kind))[1]
+
+    def check_apart(self, document: Document, ids: Sequence[Any]) -> None:
+        """Raise BadData if ids put items together that must be in different clusters."""
+        if self.different is None:
+            return
+        seen: dict[tuple[Any, int], int] = {}
+        for i, (each, value) in enumerate(
+            zip(ids, self._different(document).tolist(), strict=True)
+        ):
+            if each is None or value < 0:
+                continue
+            other = seen.setdefault((each, value), i)
+            if other != i:
+                raise BadData(
+                    f"found items {other} and {i}, counted from 0, in one cluster and with one "
+                    f"value of {quoted(self.different)}, of which different={self.different!r} "
+                    "allows one to a cluster",
+                    sentence=document.source or None,
+                )
 
     def _numbers(self, name: str, document: Document, *, learning: bool) -> list[int]:
         known = self.values[name]

@@ -391,6 +391,8 @@ def members_of(state, group):
     """Return the members of a candidate's cluster that the state remembers, the last ones first."""
     ends = RECORDS + RECORD * state[USED]
     places = {state[at + MEMBER] - 1: at for at in range(RECORDS, ends, RECORD)}
+    while state[places[group] + NEXT] >= 0:
+        group = state[places[group] + NEXT]
     members = []
     while group in places:
         members.append(group)

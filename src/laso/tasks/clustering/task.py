@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
+from types import NoneType
 from typing import Any, Self
 
 import numpy as np
@@ -28,7 +29,7 @@ from laso.tasks.clustering.encoder import (
     Comparer,
     gold_numbers,
 )
-from laso.tasks.clustering.fields import Document, check_kind, kinds_of
+from laso.tasks.clustering.fields import Document, check_kind, kinds_of, plain
 from laso.tasks.clustering.files import read_documents
 from laso.tasks.clustering.problem import NEW, PLACED, Clustering, members_of
 from laso.tasks.clustering.templates import (
@@ -80,6 +81,23 @@ class ClusteringTask(Task):
             self,
             [
                 ("window", is_whole(self.window, 1, MOST_WINDOW), "from 1 to 2 ** 20"),
+                ("fields", self.fields is None or _are(self.fields, str), "a list or a mapping"),
+                (
+                    "blocking",
+                    _are(self.blocking, str, Callable),
+                    "a list of fields and of functions of an item",
+                ),
+                (
+                    "candidates",
+                    self.candidates is None or callable(self.candidates),
+                    "a function of the items",
+                ),
+                ("different", isinstance(self.different, (str, NoneType)), "the name of a field"),
+                (
+                    "comparisons",
+                    self.comparisons is None or _are_functions(self.comparisons),
+                    "functions of two items by their names, of letters, digits and _",
+                ),
             ],
         )
         if self.features is not None:
@@ -100,8 +118,8 @@ class ClusteringTask(Task):
         return self.documents(super().read_inputs(X))
 
     def gold_outputs(self, inputs: Sequence[Document], outputs: Sequence[Any]) -> list[list[Any]]:
-        """Return the ids of items by first appearance."""
-        return [by_appearance(y) for y in outputs]
+        """Return the ids of items by first appearance; None where they are not known."""
+        return [known_by_appearance(y) for y in outputs]
 
     def read(self, X: Any, y: Any) -> tuple[list[Document], list[Any]]:
         """Return documents and the ids of their items."""
@@ -109,7 +127,7 @@ class ClusteringTask(Task):
         for i, (document, ids) in enumerate(zip(inputs, outputs, strict=True), start=1):
             if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
                 raise BadData(f"found {quoted(ids)}, expected an id for each item", sentence=i)
-            outputs[i - 1] = ids = list(ids)
+            outputs[i - 1] = ids = checked_ids(ids, i)
             if len(ids) != len(document):
                 found = f"found {len(ids)} ids for {len(document)} items"
                 raise BadData(found, sentence=i)
@@ -127,7 +145,17 @@ class ClusteringTask(Task):
         if first is None:
             raise BadData("found no document to learn from, expected at least one")
         documents, _ = first
-        self._begin({POSITION: NUMBER, **self._kinds(documents)})
+        kinds = {POSITION: NUMBER, **self._kinds(documents)}
+        names = dict.fromkeys([*kinds, *(name for d in documents for name in d.columns)])
+        of_parameters = [("different", self.different)]
+        of_parameters += [("blocking", b) for b in self.blocking if isinstance(b, str)]
+        for parameter, name in of_parameters:
+            if name is not None and name not in names:
+                raise BadData(
+                    f"found no field {quoted(name)}, which {parameter} names; expected one of "
+                    f"{listed(names)}"
+                )
+        self._begin(kinds)
 
     def _kinds(self, documents: Sequence[Document]) -> dict[str, str]:
         """Return the kind of each field."""
@@ -135,11 +163,6 @@ class ClusteringTask(Task):
 
     def _begin(self, kinds: Mapping[str, str], templates: Sequence[str] | None = None) -> None:
         own = list(self.comparisons or ())
-        if self.different is not None and self.different not in kinds:
-            raise BadData(
-                f"found no field {quoted(self.different)}, which different names; expected one of "
-                f"{listed(kinds)}"
-            )
         if clash := set(own) & set(kinds):
             raise BadData(f"found {quoted(min(clash))} as a field and as a comparison")
         if templates is None:
@@ -208,8 +231,10 @@ class ClusteringTask(Task):
         """Return one input with the ids of some of its items; None: ``known`` has links."""
         if any(isinstance(each, tuple) for each in known):
             return None
+        known = checked_ids(known)
         if len(known) != len(inputs[0]):
             raise BadData(f"found {len(known)} known ids for {len(inputs[0])} items")
+        self.encoder_.check_apart(inputs[0], known)
         dataset = self.encode(inputs)
         counts, others = self.encoder_.candidates.of(inputs[0])
         y = gold_numbers(known, counts, others)
@@ -240,7 +265,10 @@ class ClusteringTask(Task):
     def decisions(self, y: Any) -> set[tuple[str, int, int]] | None:
         """Return the same of a gold output."""
         first: dict[Any, int] = {}
-        return {*self._decided([first.setdefault(each, i) for i, each in enumerate(y)])}
+        firsts = [first.setdefault(each, i) for i, each in enumerate(y)]
+        known = [i for i, each in enumerate(y) if each is not None]
+        decided = list(self._decided(firsts))
+        return {decided[i] for i in known}
 
     @staticmethod
     def _decided(firsts: Sequence[int]) -> Iterator[Decision]:
@@ -348,6 +376,20 @@ class ClusteringTask(Task):
             self.encoder_.values[name] = {value: n for n, value in enumerate(values)}
 
 
+def _are(values: Any, *kinds: Any) -> bool:
+    """Return whether values are a list, or the names of a mapping, of these kinds."""
+    is_list = isinstance(values, (Mapping, Sequence)) and not isinstance(values, (str, bytes))
+    return is_list and all(isinstance(value, kinds) for value in values)
+
+
+def _are_functions(values: Any) -> bool:
+    """Return whether values are functions by names that templates can have."""
+    return isinstance(values, Mapping) and all(
+        isinstance(name, str) and name.isascii() and name.isidentifier() and callable(function)
+        for name, function in values.items()
+    )
+
+
 def as_items(x: Any, number: int) -> list[Any]:
     """Return the items of an input."""
     if hasattr(x, "to_dict") and hasattr(x, "columns"):
@@ -355,6 +397,21 @@ def as_items(x: Any, number: int) -> list[Any]:
     if isinstance(x, (str, bytes, Mapping)) or not isinstance(x, Iterable):
         raise BadData(f"found {quoted(x)}, expected a list of items", sentence=number)
     return list(x)
+
+
+def checked_ids(ids: Iterable[Any], number: int | None = None) -> list[Any]:
+    """Return the ids of items, None where one is missing; raise BadData if one is no id."""
+    result = [plain(each) for each in ids]
+    for i, each in enumerate(result, start=1):
+        try:
+            hash(each)
+        except TypeError:
+            raise BadData(
+                f"found {quoted(each)} as an id, expected text or a number",
+                sentence=number,
+                token=i,
+            ) from None
+    return result
 
 
 def first_members(steps: Sequence[Operator]) -> list[int]:
@@ -386,3 +443,9 @@ def by_appearance(ids: Iterable[Any]) -> list[int]:
     """
     numbers: dict[Any, int] = {}
     return [numbers.setdefault(each, len(numbers)) for each in ids]
+
+
+def known_by_appearance(ids: Sequence[Any]) -> list[int | None]:
+    """Return ids as numbers like ``by_appearance``; None stays None."""
+    numbers = iter(by_appearance(each for each in ids if each is not None))
+    return [None if each is None else next(numbers) for each in ids]
