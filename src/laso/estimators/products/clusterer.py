@@ -67,8 +67,9 @@ class Clusterer(SearchEstimator):
     comparisons : mapping, default=None
         Functions of two items by their names, whose outcomes are features: each returns text, a
         truth value, a whole number, or None. It needs ``task=`` to load a model of them.
-    window : int, default=500
-        The number of earlier items with which an item is compared.
+    window : int, default=None
+        The number of earlier items with which an item is compared; of records, the largest number
+        that is connected by pairs which are compared. None: 500; of records 100.
     blocking : sequence of str or callable, default=()
         An item is compared with those only that share a key: the value of a field, or of a function
         of the item; of several such keys one is enough.
@@ -109,7 +110,7 @@ class Clusterer(SearchEstimator):
         fields: Mapping[str, str] | Sequence[str] | None = None,
         features: str | Sequence[str | Template] | None = None,
         comparisons: Mapping[str, Comparer] | None = None,
-        window: int = 500,
+        window: int | None = None,
         blocking: Sequence[Block] = (),
         candidates: Choose | None = None,
         different: str | None = None,

@@ -7,7 +7,7 @@ the number of the outcome of each pair; -1 is none. ``OUTCOMES`` has their names
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     TEXT: ("equal", "words", "edit", "prefix", "suffix"),
     CATEGORY: ("equal",),
     NUMBER: ("equal", "difference", "ratio"),
-    SET: ("equal", "overlap"),
+    SET: ("equal", "overlap", "cosine"),
     SPAN: ("nested", "gap"),
 }
 """The comparisons of fields of each kind."""
@@ -29,6 +29,7 @@ OUTCOMES: dict[str, tuple[str, ...]] = {
     "equal": ("yes", "no", "one missing", "both missing"),
     "words": ("none", "some", "half", "within", "all"),
     "overlap": ("none", "some", "half", "within", "all"),
+    "cosine": ("1", "0.9", "0.8", "0.65", "0.5", "0.35", "0.2", "0.1", "0"),
     "edit": ("1", "0.9", "0.8", "0.65", "0.5", "0"),
     "prefix": ("0", "1", "2", "3", "4"),
     "suffix": ("0", "1", "2", "3", "4"),
@@ -39,6 +40,7 @@ OUTCOMES: dict[str, tuple[str, ...]] = {
 }
 ONE_MISSING, BOTH_MISSING = 2, 3
 LEAST_SIMILAR = np.array([0.9999, 0.9, 0.8, 0.65, 0.5])
+LEAST_COSINES = np.array([0.9999, 0.9, 0.8, 0.65, 0.5, 0.35, 0.2, 0.1])
 LEAST_RATIOS = np.array([1, 0.99, 0.95, 0.9, 0.8, 0.5])
 LARGEST_GAPS = np.array([0, 1, 2, 3, 5, 8, 13])
 LARGEST_DIFFERENCES = np.array([0, 1, 2, 4, 8, 16, 32, 64])
@@ -94,6 +96,42 @@ def overlap(values: Sequence[frozenset[Hashable]], a: Array, b: Array) -> Array:
     outcome[common == either] = 4
     outcome[either == 0] = -1
     return outcome
+
+
+def cosines(values: Sequence[frozenset[Hashable]], a: Array, b: Array) -> Array:
+    """Return the range of the cosine of two sets, whose elements count more if they are rare.
+
+    An element has the weight log((n + 1) / m) if m of n sets have it.
+    """
+    rows = rare_vectors(values)
+    cosine = np.asarray((rows[a] * rows[b]).sum(axis=1)).ravel()
+    return np.asarray((cosine[:, None] < LEAST_COSINES).sum(axis=1))
+
+
+def rare_vectors(values: Sequence[Collection[Hashable]]) -> Any:
+    """Return each set as a sparse vector of length 1, in which rare elements weigh more.
+
+    Examples
+    --------
+    >>> rare_vectors([{"ann", "lee"}, {"ann"}]).toarray().round(2).tolist()
+    [[0.35, 0.94], [1.0, 0.0]]
+    """
+    from scipy.sparse import csr_array
+
+    numbers: dict[Hashable, int] = {}
+    column = np.array(
+        [
+            numbers.setdefault(each, len(numbers))
+            for value in values
+            for each in sorted(value, key=str)
+        ],
+        np.int64,
+    )
+    n, sizes = len(values), np.array([len(value) for value in values], np.int64)
+    row, counts = np.repeat(np.arange(n), sizes), np.bincount(column, minlength=1)
+    weight = np.log((n + 1) / np.maximum(counts, 1))[column]
+    length = np.sqrt(np.bincount(row, weight**2, minlength=n))
+    return csr_array((weight / length[row], (row, column)), shape=(n, len(counts)))
 
 
 def edit_similarity(values: Sequence[str], a: Array, b: Array) -> Array:
@@ -165,6 +203,7 @@ def gaps(values: Sequence[tuple[int, int]], a: Array, b: Array) -> Array:
 COMPARE: dict[str, Compare] = {
     "words": word_overlap,
     "overlap": overlap,
+    "cosine": cosines,
     "edit": edit_similarity,
     "prefix": affixes,
     "suffix": suffixes,

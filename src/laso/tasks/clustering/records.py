@@ -23,11 +23,15 @@ from laso.tasks.clustering.similar import bounded, similar_pairs, with_cosines, 
 from laso.tasks.clustering.tables import columns_of, is_table, labels_of
 from laso.tasks.clustering.task import ClusteringTask
 from laso.tasks.clustering.templates import MOST_PAIRED, POSITION, SIZE
+from laso.training import Rule
+from laso.updates import perceptron
+from laso.weightings import worst
 
 ALL_FIELDS, TABLE = "all_fields", "table_of_pair"  # fields that every record has
 LEFT, RIGHT = "left", "right"
 PLACES = ("any", "all")  # of members
-LEAST_COSINE, MOST_SIMILAR = 0.15, 10
+LEAST_COSINE, MOST_SIMILAR = 0.1, 5  # of records that are compared
+MARGIN = 10  # times the mean length of a step: records have few decisions that are hard
 LEAST_RECALL = 0.98  # of the links of training data, without a warning
 log = logging.getLogger("laso.records")
 
@@ -96,6 +100,7 @@ class RecordsTask(ClusteringTask):
     """
 
     name = "records"
+    default_window = 100
 
     def __init__(self, *, different: str | None = None, **parameters: Any) -> None:
         super().__init__(different=TABLE if different is None else different, **parameters)
@@ -181,6 +186,10 @@ class RecordsTask(ClusteringTask):
         """Return templates for fields of these kinds, and for functions of these names."""
         return record_templates(kinds, own)
 
+    def default_update(self) -> Rule:
+        """Return the perceptron against the best wrong node, with a large margin."""
+        return perceptron(weighting=worst, margin=MARGIN * getattr(self, "step_length_", 1.0))
+
     def encode(self, inputs: Any, outputs: Any = None) -> Dataset:
         """Return tables as arrays; with outputs, to learn from."""
         dataset = super().encode(inputs, outputs)
@@ -190,12 +199,19 @@ class RecordsTask(ClusteringTask):
 
     def check_candidates(self, dataset: Dataset) -> None:
         """Tell how many links of the training data are between records that are compared."""
-        linked = reached = 0
+        linked = reached = largest = 0
         for begin, end in pairwise(dataset.output_starts.tolist()):
             ids, nearest = dataset.outputs[begin:end].reshape(2, -1)
-            known = ids[ids >= 0]
-            linked += len(known) - len(np.unique(known))
+            _, sizes = np.unique(ids[ids >= 0], return_counts=True)
+            linked += int(np.sum(sizes - 1))
+            largest = max(largest, int(sizes.max(initial=0)))
             reached += int(np.count_nonzero(nearest[ids >= 0]))
+        if largest > self.window:
+            warnings.warn(
+                f"found {largest} records of one entity, but at most window={self.window} are "
+                "connected: choose a larger window",
+                stacklevel=2,
+            )
         self.blocking_recall_ = reached / linked if linked else 1.0
         text = (
             f"{reached} of {linked} records that follow others of their entity are compared with "

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from laso.engine.layout import Array
+from laso.tasks.clustering.comparisons import rare_vectors
 
 WORK = 2000  # pairs with a common word for each record, of which the rarest words count
 ROWS = 1000  # records that are compared with all others at a time
@@ -147,22 +148,12 @@ def bounded(pairs: Pairs, n: int, most: int) -> Pairs:
 
 def _vectors(words: Sequence[set[str]]) -> Any:
     """Return a row of length 1 for each record, without words that too many records have."""
-    from scipy.sparse import csr_array
-
-    n, numbers = len(words), dict[str, int]()
-    column = np.array(
-        [numbers.setdefault(w, len(numbers)) for each in words for w in sorted(each)], np.int64
-    )
-    row = np.repeat(np.arange(n), [len(each) for each in words])
-    counts = np.bincount(column, minlength=1)
-    rarity = np.log((n + 1) / np.maximum(counts, 1))
-    length = np.sqrt(np.bincount(row, rarity[column] ** 2, minlength=n))
+    rows = rare_vectors(words)
+    counts = np.bincount(rows.indices, minlength=rows.shape[1])
     order = np.argsort(counts, kind="stable")
-    common = np.ones(len(counts), bool)
-    common[order[np.cumsum(counts[order].astype(np.float64) ** 2) <= WORK * n]] = False
-    kept = ~common[column] & (counts[column] > 1)
-    row, column = row[kept], column[kept]
-    return csr_array((rarity[column] / length[row], (row, column)), shape=(n, len(counts)))
+    kept = np.zeros(len(counts), bool)
+    kept[order[np.cumsum(counts[order].astype(np.float64) ** 2) <= WORK * len(words)]] = True
+    return rows[:, kept & (counts > 1)]
 
 
 def _among_best(of: Array, value: Array, most: int) -> Array:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from types import NoneType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -54,6 +54,7 @@ class ClusteringTask(Task):
     name = "clustering"
     problem = Clustering
     labels = ("join", "new")
+    default_window: ClassVar[int] = 500
     encoder_: ClusteringEncoder
 
     def __init__(
@@ -62,7 +63,7 @@ class ClusteringTask(Task):
         fields: Mapping[str, str] | Sequence[str] | None = None,
         features: str | Sequence[str | Template] | None = None,
         comparisons: Mapping[str, Comparer] | None = None,
-        window: int = 500,
+        window: int | None = None,
         blocking: Sequence[Block] = (),
         candidates: Choose | None = None,
         different: str | None = None,
@@ -70,7 +71,7 @@ class ClusteringTask(Task):
         self.fields = fields
         self.features = features
         self.comparisons = comparisons
-        self.window = window
+        self.window = self.default_window if window is None else window
         self.blocking = blocking
         self.candidates = candidates
         self.different = different
