@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from laso import Chunker, JointTagger, Parser, Tagger, exact, sgd, standard
+from laso import Chunker, Clusterer, JointTagger, Parser, Tagger, exact, sgd, standard
 from laso.engine.weights.row_layouts import MANY_LABELS
-from tests.fuzz.targets import CORPUS
+from tests.fuzz.targets import CORPUS, ITEMS
 
 X = [["the", "kettle", "boiled"], ["a", "dog", "slept"], ["dogs", "slept"]]
 Y = [["D", "N", "V"], ["D", "N", "V"], ["N", "V"]]
@@ -23,8 +23,29 @@ TEXTS = {
     "a.ptpl": 'bias\nw[s0]|pos[b0]\nlabel[s0.l1]\ndistance[s0,b0]\nw.test("^a|b")[b1]\n'
     "lefts[s0]|rightset[b0]\npos[s0.r1.r1]\n",
     "a.objects": "a",
+    "a.ctpl": "bias\nname.words[any]|kind[item]\n# members\nkind[last-1]|kind[first]\nsize[all]\n"
+    "rank[last]|recent[all]\nname.edit[most]|name.equal[earlier]|position.difference[last]\n",
+    "a.items": '{"items": [{"name": "Ann Lee", "kind": "A"}, {"name": "A. Lee"}, {"kind": null}], '
+    '"clusters": [1, 1, null]}\n{"items": [{"name": "Bo", "cluster": "b"}]}\n',
+    "a.conll": "#begin document (d/x); part 000\n"
+    "d/x 0 0 Ann NNP (S(NP*) - - - Ann (PERSON) (1)\n"
+    "d/x 0 1 lost VBD (VP* - - - Ann * -\n"
+    "d/x 0 2 her PRP$ (NP* - - - Ann * (2|(1)\nd/x 0 3 keys NNS *))) - - - Ann * 2)\n\n"
+    "d/x 0 0 She PRP (S(NP*) - - - - * (1)\nd/x 0 1 cried VBD (VP*)) - - - - * -\n\n"
+    "#end document\n",
+    "b.conll": "#begin document d\n1 0 0 Ann (a)\n1 0 1 saw (b|(b\n1 0 2 it b)|b)|(a)\n\n"
+    "#end document\n"
+    "#begin document (e); part 1\n",
     "a.jsonl": '{"tokens": ["The", "cat"], "labels": ["DT", "NN"]}\n{"text": "It sat."}\n',
 }
+CLUSTERS = [
+    "bias",
+    "name.words[any]",
+    "kind[item]|kind[last]|kind[last-1]",
+    "name.edit[most]|size[all]",
+    "kind.equal[earlier]",
+    "rank[last]|recent[all]",
+]
 
 
 def main() -> None:
@@ -64,6 +85,11 @@ def main() -> None:
     Chunker(features=["w[each]", "w[first-1]", "length", "label[-1]"], epochs=2).fit(chunks).save(
         CORPUS / "chunker.laso", training=True
     )
+    clusterer = Clusterer(queue=2, epochs=2, features=CLUSTERS)
+    items = [[{"name": name, "kind": name[0]} for name in x] for x in ITEMS]
+    clusterer.fit(items, [[0, 1, 0], ["a", "a"], []])
+    clusterer.save(CORPUS / "clusterer.laso", training=True)
+    clusterer.save(CORPUS / "plain-clusterer.laso", compress=False)
 
 
 if __name__ == "__main__":

@@ -15,12 +15,16 @@ from unittest.mock import patch
 
 from laso import LasoError, load_model
 from laso.crfsuite import Tagger as CRFSuiteTagger
+from laso.data.coreference import read_coreference, write_coreference
 from laso.data.reading import read
 from laso.engine import thresholds
 from laso.engine.native.dispatch import Kernels
 from laso.features import parse_templates
 from laso.features.other_tools import read_crfpp, read_wapiti
 from laso.features.reading import read_table
+from laso.tasks.clustering import templates as clustering_templates
+from laso.tasks.clustering.coreference import mentions_of
+from laso.tasks.clustering.files import read_documents
 from laso.tasks.parsing import templates as parsing_templates
 from laso.tasks.parsing.task import ParsingTask
 from laso.updates import Lbfgs
@@ -28,6 +32,7 @@ from tests.fuzz.mutants import model_mutant, text_mutant
 from tests.fuzz.objects import new_draws, use_objects
 
 CORPUS = Path(__file__).parent / "corpus"
+ITEMS = [["Ann Lee", "Bo Day", "A. Lee"], ["Jo", "Jo"], []]
 
 
 class NeedsCompiling(Exception):
@@ -64,7 +69,9 @@ class Target:
 
 
 def inputs_for(model: Any) -> list[Any]:
-    """Return sentences of the kind that a model was trained on."""
+    """Return sentences, or documents, of the kind that a model was trained on."""
+    if model.task_.name == "clustering":
+        return [[{"name": name, "kind": name[0]} for name in x] for x in ITEMS]
     names = len(model.task_.encoder_.names)
     words = [["the", "kettle", "boiled"], ["odd", "dogs"], []]
     if model.task_.encoder_.width >= 0:
@@ -110,6 +117,8 @@ def _gold(model: Any, labels: list[str], n: int) -> list[Any]:
     if model.task_.name == "parsing":
         arc = min(model.task_.encoder_.arc_labels, default=None)
         return [(int(i > 0), arc) for i in range(n)]
+    if model.task_.name == "clustering":
+        return [i % 2 for i in range(n)]
     if model.task_.name == "chunking":
         return ["O"] * n
     if model.task_.name == "joint":
@@ -178,6 +187,37 @@ def use_parser_templates(data: bytes, folder: Path) -> None:
         raise Lost("the templates are others after they were written")
 
 
+def use_cluster_templates(data: bytes, folder: Path) -> None:
+    """Read a text as templates of clusters."""
+    parsed = clustering_templates.parse_templates(data.decode("utf-8", "replace"))
+    if clustering_templates.parse_templates(map(str, parsed)) != parsed:
+        raise Lost("the templates are others after they were written")
+
+
+@cache
+def clusterer() -> Any:
+    """The clusterer of the corpus."""
+    return load_model(CORPUS / "clusterer.laso")
+
+
+def use_items(data: bytes, folder: Path) -> None:
+    """Read items to learn from, and put them into clusters."""
+    path = folder / "items.jsonl"
+    path.write_bytes(data)
+    documents, ids = read_documents(str(path), labelled=True)
+    clusterer().predict(documents)
+    clusterer().snapshot().partial_fit(documents, ids)
+
+
+def use_mentions(data: bytes, folder: Path) -> None:
+    """Read texts with mentions, look at these, write the texts and read them again."""
+    for text, ids in read_coreference(io.StringIO(data.decode("utf-8", "replace"))):
+        mentions_of(text)
+        [(again, others)] = read_coreference(io.StringIO(write_coreference(text, ids)))
+        if (again.sentences, again.mentions, others) != (text.sentences, text.mentions, ids):
+            raise Lost("the text is another one after it was written")
+
+
 def use_templates(data: bytes, folder: Path) -> None:
     """Read a text as templates of all three kinds."""
     path = folder / "templates"
@@ -224,6 +264,9 @@ TARGETS = {
         Target("jsonl", (".jsonl",), text_mutant, of_format("jsonl")),
         Target("trees", (".conllu",), text_mutant, use_trees),
         Target("parser templates", (".ptpl",), text_mutant, use_parser_templates),
+        Target("cluster templates", (".ctpl",), text_mutant, use_cluster_templates),
+        Target("items", (".items",), text_mutant, use_items),
+        Target("mentions", (".conll",), text_mutant, use_mentions),
         Target("crfsuite", ("crf.laso",), model_mutant, use_tagger),
         Target("objects", (".objects",), new_draws, use_objects),
     )
