@@ -4,6 +4,7 @@
     peers     laso against other programs on the same data
     speed     speed where users feel it, where it is spent, and more workers
     defaults  the study behind the defaults
+    linkage   record linkage beside other programs
 
     runner    runs any experiment: chooses settings on held-out data, runs jobs, saves results
     training  what one job of an experiment does

@@ -20,6 +20,9 @@ from laso.features.lists import RESOURCES
 from studies import EXPERIMENTS, corpus
 from studies.defaults import choices, columns, learners
 from studies.defaults import report as defaults_report
+from studies.linkage import run as linkage
+from studies.linkage.data import DATASETS as TABLES
+from studies.linkage.systems import SYSTEMS as LINKERS
 from studies.measure import ROOT, Row
 from studies.peers import growth, joint, likelihood, parsing, report, single, tagging
 from studies.peers.parsers import SYSTEMS as PARSERS
@@ -213,6 +216,18 @@ def run_parsers(options: Options) -> None:
         say(f"wrote {parsing.run(work, bench.results, say, chosen, again=options.decode)}")
 
 
+def run_linkage(options: Options) -> list[str]:
+    """Measure record linkage."""
+    systems = [one_of("--systems", name, LINKERS) for name in options.systems]
+    tables = [] if options.corpus is None else [one_of("--corpus", options.corpus, TABLES)]
+    folder = (options.results or linkage.RESULTS).resolve()
+    chosen = {"systems": systems, "datasets": tables, "again": options.again}
+    files, failures = linkage.run(say, results=folder, **chosen)
+    for path in files:
+        say(f"wrote {path}")
+    return failures
+
+
 def run_defaults(options: Options) -> None:
     """Run the three parts of the study of defaults."""
     learners.run(say)
@@ -276,6 +291,8 @@ def studies() -> Iterator[tuple[str, Callable[[Options], object], str, str]]:
     for name, (_, text) in CRFSUITE.items():
         yield name, run_crfsuite, text, "--results --quick --corpus"
     yield "parsers", run_parsers, "dependency parsers (parsing.json)", PARSERS_OPTIONS
+    text = "record linkage beside splink, dedupe and recordlinkage (linkage.json)"
+    yield "linkage", run_linkage, text, "--results --again --corpus --systems"
     yield "defaults", run_defaults, "learners on several corpora (defaults.json)", ""
     text = "first label, start, loading, tokens per second (speed.json)"
     yield "speed", run_speed, text, "--results --keys"
