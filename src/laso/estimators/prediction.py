@@ -70,6 +70,11 @@ class Predictor(Published):
     interrupted_: bool
     traffic_: list[tuple[int, int]]
 
+    def saved_parameters(self) -> dict[str, Any]:
+        """Return the parameters as files have them."""
+        parameters: dict[str, Any] = {**self.get_params(deep=False)}
+        return parameters | {n: value for n, value in self.unsaved.items() if n in parameters}
+
     # ------------------------------------------------------------------ how it is searched
 
     def search_queue(self, task: Task) -> MakeQueue:

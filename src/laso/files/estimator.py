@@ -107,8 +107,7 @@ def _estimator_name(model: Estimator) -> str:
 
 def described_parameters(model: Any) -> dict[str, Any]:
     """Return the parameters as JSON, without those that belong to a run and not to its model."""
-    parameters = {**model.get_params(deep=False)}
-    parameters |= {name: value for name, value in model.unsaved.items() if name in parameters}
+    parameters = model.saved_parameters()
     if "dtype" in parameters:
         parameters["dtype"] = str(model.dtype)
     return {name: parameter_to_json(value) for name, value in parameters.items()}

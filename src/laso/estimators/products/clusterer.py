@@ -140,6 +140,11 @@ class Clusterer(SearchEstimator):
             )
         super().validate()
 
+    def saved_parameters(self) -> dict[str, Any]:
+        """Return the parameters as files have them: without the functions of blocking."""
+        fields = [key for key in self.blocking if isinstance(key, str)]
+        return {**super().saved_parameters(), "blocking": fields}
+
     @classmethod
     def parameters_from(cls, task: Task) -> dict[str, Any]:
         """Return the functions of a task, which files do not have."""

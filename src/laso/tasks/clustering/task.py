@@ -42,6 +42,8 @@ from laso.tasks.clustering.templates import (
 from laso.tasks.sequences import check_strings
 
 MOST_WINDOW = 1 << 20
+STATE = ("fields", "outcomes", "functions")  # in files
+FUNCTIONS = ("candidates", "blocking")  # parameters that may be functions, or have some
 SHOWN_MEMBERS = 8  # of a cluster, in explanations
 
 
@@ -327,8 +329,14 @@ class ClusteringTask(Task):
         return json.dumps({"items": items, "clusters": y}, ensure_ascii=False, default=str)
 
     def state(self) -> dict[str, Any]:
-        """Return the kinds of the fields, and the outcomes of the user's comparisons."""
-        return {"fields": dict(self.encoder_.kinds), "outcomes": self.encoder_.outcomes}
+        """Return the kinds of fields, the outcomes of comparisons, and which else are functions."""
+        encoder = self.encoder_
+        functions = [name for name in FUNCTIONS if self._has_function(name)]
+        return {"fields": {**encoder.kinds}, "outcomes": encoder.outcomes, "functions": functions}
+
+    def _has_function(self, name: str) -> bool:
+        value = getattr(self, name)
+        return callable(value) or (isinstance(value, Sequence) and any(map(callable, value)))
 
     def copied(self) -> Self:
         """Return a copy that may learn more while this one predicts in other threads."""
@@ -355,6 +363,8 @@ class ClusteringTask(Task):
         if header["labels"] != list(self.classes):
             raise BadModel(f"found {quoted(header['labels'])}, expected {listed(self.classes)}")
         state = header["state"]
+        if not (isinstance(state, dict) and {*STATE} <= state.keys()):
+            raise BadModel(f"found the state {quoted(state)}, expected {listed(STATE)}")
         kinds, outcomes = state["fields"], state["outcomes"]
         if not isinstance(kinds, dict) or not all(isinstance(k, str) for k in kinds.values()):
             raise BadModel(f"found the fields {quoted(kinds)}, expected a table of kinds")
@@ -365,16 +375,25 @@ class ClusteringTask(Task):
         ):
             raise BadModel(f"found the outcomes {quoted(outcomes)}, expected lists of text")
         if missing := set(outcomes) - set(self.comparisons or ()):
-            raise BadModel(
-                f"found a model with the comparison {quoted(min(missing))}, a function that files "
-                "never have; expected it beside the file, as in load_model(path, "
-                "task=ClusteringTask(comparisons={...}))"
-            )
+            raise _without(f"the comparison {quoted(min(missing))}", "comparisons={...}")
+        for name in check_strings(state["functions"]):
+            if name not in FUNCTIONS:
+                raise BadModel(f"found {quoted(name)}, expected {listed(FUNCTIONS)}")
+            if not self._has_function(name):
+                raise _without(f"{name} by a function", f"{name}=...")
         self._begin(kinds, check_strings(header["templates"]))
         self.encoder_.outcomes = {name: list(each) for name, each in outcomes.items()}
         for i, name in enumerate(self.encoder_.columns):
             values = unpack_strings(tensors[f"values.{i}"])
             self.encoder_.values[name] = {value: n for n, value in enumerate(values)}
+
+
+def _without(what: str, given: str) -> BadModel:
+    """Return the error for a model of a function that is not beside its file."""
+    return BadModel(
+        f"found a model with {what}, a function that files never have; expected it beside the "
+        f"file, as in load_model(path, task=ClusteringTask({given}))"
+    )
 
 
 def _are(values: Any, *kinds: Any) -> bool:
