@@ -8,8 +8,9 @@
     #end document
 
 Columns are separated by blanks or tabs. The fourth is the word; the fifth, if it is filled, its
-tag; of twelve columns and more the tenth is the speaker and the eleventh the entities; the last one
-has the brackets of mentions, with the number of the entity. An empty line ends a sentence.
+tag; of twelve columns and more the sixth is the parse, the tenth the speaker and the eleventh the
+entities; the last one has the brackets of mentions, with the number of the entity. An empty line
+ends a sentence. Where a mention is a constituent of the parse, its head is found by rules.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from laso.data.constituents import Constituent, constituents, heads_of
 from laso.data.lines import Source, name_of, numbered_lines
 from laso.errors import BadData, quoted
 
 BEGIN = "#begin document"
-WORD, TAG, SPEAKER, ENTITIES = 3, 4, 9, 10  # columns
+WORD, TAG, PARSE, SPEAKER, ENTITIES = 3, 4, 5, 9, 10  # columns
 FEWEST, WITH_ENTITIES = 5, 12  # columns
 EMPTY = ("-", "_", "*", "")
 _BRACKET = re.compile(r"(\()?([^()|\s]+)(\))?")
@@ -43,8 +45,9 @@ class Mention(NamedTuple):
 class Text:
     """A document: its sentences, and its mentions, in the order of the text, the longest first.
 
-    ``tags`` and ``speakers`` have an entry for each word, or are empty; ``types`` has one for each
-    mention, None where it is unknown.
+    ``tags`` and ``speakers`` have an entry for each word, or are empty; ``types`` and ``heads``
+    (the word of the sentence that is the mention's head) have one for each mention, None where it
+    is unknown, or are empty.
     """
 
     sentences: list[list[str]]
@@ -52,6 +55,7 @@ class Text:
     tags: list[list[str]] = field(default_factory=list)
     speakers: list[list[str | None]] = field(default_factory=list)
     types: list[str | None] = field(default_factory=list)
+    heads: list[int | None] = field(default_factory=list)
     name: str = ""
     rows: list[list[str]] = field(default_factory=list)  # each word's line but its last column
 
@@ -78,10 +82,18 @@ class Text:
             )
         text = cls([[str(word) for word in sentence] for sentence in value["sentences"]])
         text.mentions = [text.checked(mention) for mention in value["mentions"]]
-        for name in ("tags", "speakers", "types"):
+        for name in ("tags", "speakers", "types", "heads"):
             setattr(text, name, list(value.get(name) or ()))
-        if text.types and len(text.types) != len(text.mentions):
-            raise BadData(f"found {len(text.types)} types of {len(text.mentions)} mentions")
+        for name in ("types", "heads"):
+            each = getattr(text, name)
+            if each and len(each) != len(text.mentions):
+                raise BadData(f"found {len(each)} {name} of {len(text.mentions)} mentions")
+        for head, mention in zip(text.heads, text.mentions, strict=False):
+            if head is not None and head not in range(mention.first, mention.last + 1):
+                raise BadData(
+                    f"found the head {quoted(head)} of the mention {tuple(mention)}, expected "
+                    "the number of one of its words in the sentence"
+                )
         for name in ("tags", "speakers"):
             rows = getattr(text, name)
             if rows and list(map(len, rows)) != list(map(len, text.sentences)):
@@ -149,7 +161,8 @@ class _Reader:
         self.types: dict[Mention, str] = {}
         self.open_types: list[tuple[str, int]] = []
         self.ids: dict[Mention, str] = {}
-        self.columns = 0
+        self.parse: list[str] = []  # of the present sentence
+        self.trees: dict[int, Constituent] = {}  # by sentences
         self.is_inside = False
 
     def fail(self, message: str, line: int) -> BadData:
@@ -174,6 +187,7 @@ class _Reader:
         many = len(cells) >= WITH_ENTITIES
         text.tags[-1].append(cells[TAG] if len(cells) > FEWEST else "_")
         text.speakers[-1].append(cells[SPEAKER] if many and cells[SPEAKER] not in EMPTY else None)
+        self.parse.append(cells[PARSE] if many else "")
         if many:
             self._read_types(cells[ENTITIES], place)
         if cells[-1] not in EMPTY:
@@ -213,8 +227,11 @@ class _Reader:
                 self.types[Mention(place[0], first, place[1])] = kind
 
     def _end_sentence(self) -> None:
-        self.is_inside = False
-        self.open_types = []
+        if self.is_inside:
+            tree = constituents(self.parse, self.text.tags[-1])
+            if tree is not None:
+                self.trees[len(self.text.sentences) - 1] = tree
+        self.parse, self.open_types, self.is_inside = [], [], False
         for entity, places in self.open.items():
             for _, _, line in places:
                 raise self.fail(f"found ({entity}, expected {entity}) in the same sentence", line)
@@ -226,11 +243,28 @@ class _Reader:
         text.mentions = in_order(self.ids)
         if self.types:
             text.types = [self.types.get(mention) for mention in text.mentions]
+        if self.trees:
+            text.heads = self._heads()
         for name in ("tags", "speakers"):
             rows: list[list[Any]] = getattr(text, name)
             if all(cell in EMPTY or cell is None for row in rows for cell in row):
                 setattr(text, name, [])
         return text, [self.ids[mention] for mention in text.mentions]
+
+    def _heads(self) -> list[int | None]:
+        """Return the head of each mention that is a constituent."""
+        spans: dict[int, list[tuple[int, int]]] = {}
+        for sentence, first, last in self.text.mentions:
+            spans.setdefault(sentence, []).append((first, last))
+        return [
+            head
+            for sentence, each in spans.items()
+            for head in (
+                heads_of(self.trees[sentence], each)
+                if sentence in self.trees
+                else [None] * len(each)
+            )
+        ]
 
 
 def in_order(mentions: Iterable[Mention]) -> list[Mention]:

@@ -236,7 +236,7 @@ def mentions_of(text: Text) -> list[dict[str, Any]]:
     longest = {(m.sentence, m.first): m.last for m in reversed(text.mentions)}
     items = list[dict[str, Any]]()
     for i, mention in enumerate(text.mentions):
-        item = _of_words(text, mention)
+        item = _of_words(text, mention, text.heads[i] if text.heads else None)
         sentence, first, last = mention
         words = text.sentences[sentence]
         begin = starts[sentence] + first
@@ -334,10 +334,10 @@ def closed(word: str) -> str:
     return "a"
 
 
-def _of_words(text: Text, mention: Mention) -> dict[str, Any]:
+def _of_words(text: Text, mention: Mention, known: int | None) -> dict[str, Any]:
     words = text.words(mention)
     low = [word.lower() for word in words]
-    head = head_of(words)
+    head = head_of(words) if known is None else known - mention.first
     name = PRONOUN.get(low[0]) if len(low) == 1 else None
     tags = text.tags[mention.sentence][mention.first : mention.last + 1] if text.tags else None
     is_name = name is None and is_proper(words, head, mention, tags)
