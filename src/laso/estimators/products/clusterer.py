@@ -9,12 +9,14 @@ from typing import Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
 
+from laso.engine.checking.own_problems import naming_methods
 from laso.engine.decoder import Decoder
 from laso.engine.layout import Dataset, WeightTable
 from laso.engine.options import is_exact
 from laso.errors import BadData, BadModel, quoted
 from laso.estimators.capabilities.confidence import softmax, temperature_of
 from laso.estimators.capabilities.nbest import ALL, nbest_paths, path_outputs
+from laso.estimators.products.forced_clusters import forced_clusters
 from laso.estimators.publishing import consistent
 from laso.estimators.search import CommonParameters, SearchEstimator
 from laso.features.templates import Template
@@ -256,7 +258,10 @@ class Clusterer(SearchEstimator):
                 knowns[i] = together or None
                 before = bans[i] or [()] * n
                 bans[i] = [[*map(str, b), *a] for b, a in zip(before, apart, strict=True)]
-        return super().predict_forced(inputs, known=knowns, banned=bans)
+        self.require("weights_")
+        rows = zip(inputs, knowns, bans, strict=True)
+        with naming_methods(self.task_.problem):
+            return [forced_clusters(self, *row) for row in rows]
 
 
 class Ranked(NamedTuple):

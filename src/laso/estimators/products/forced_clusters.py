@@ -1,0 +1,75 @@
+"""Clusters of a document of which some links are known: only their components are searched anew."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from laso.engine.layout import Dataset
+from laso.errors import BadData
+from laso.estimators.capabilities.forced import forced, forced_path
+from laso.features.encoder import take_inputs
+
+if TYPE_CHECKING:
+    from laso.estimators.products.clusterer import Clusterer
+
+Spans = Sequence[tuple[str, int, int]]
+
+
+def forced_clusters(model: Clusterer, x: Any, known: Any, banned: Any) -> list[int]:
+    """Return the clusters of a document that fit what is known.
+
+    ``known`` has ids of items, or spans (number of another item, item, item + 1); ``banned`` has
+    for each item the names of what it must not do.
+    """
+    task = model.task_
+    inputs = task.read_inputs([x])
+    partial = None if known is None else task.known_gold(inputs, known)
+    parts = task.components(task.encode(inputs) if partial is None else partial)
+    if parts is None:
+        output: list[int] = forced(model, x, known, banned)[0]
+        return output
+    spans = [] if known is None or partial is not None else known
+    steps, _, _ = model.decoder(parts.dataset).decode(_without_outputs(parts.dataset))
+    for number, (begin, end) in enumerate(pairwise(parts.dataset.starts.tolist())):
+        items = parts.order[begin:end].tolist()
+        one = take_inputs(parts.dataset, np.array([number]))
+        of_component = _numbered(spans, items), _banned(banned, items)
+        if partial is not None and (one.outputs[: end - begin] < 0).all():
+            one = _without_outputs(one)
+        if len(one.output_starts) > 1 or any(of_component[0]) or any(of_component[1]):
+            path, _ = forced_path(model, one, of_component[0] or None, of_component[1])
+            steps[begin:end] = path
+    return list(task.decode_all(inputs, *parts.joined(steps))[0])
+
+
+def _without_outputs(dataset: Dataset) -> Dataset:
+    nothing = np.zeros(0, np.int32)
+    return dataset._replace(outputs=nothing, output_starts=np.zeros(1, np.int64))
+
+
+def _numbered(spans: Spans, items: Sequence[int]) -> list[tuple[str, int, int]]:
+    """Return the spans of a component's items, by their numbers in it."""
+    numbers = {item: number for number, item in enumerate(items)}
+    result = []
+    for other, item, _ in spans:
+        if item in numbers:
+            if int(other) not in numbers:
+                raise BadData(
+                    f"found the link ({item}, {other}), expected items that are compared, at least "
+                    "by way of others: choose other blocking"
+                )
+            result.append((str(numbers[int(other)]), numbers[item], numbers[item] + 1))
+    return result
+
+
+def _banned(banned: Any, items: Sequence[int]) -> list[list[str]]:
+    """Return what the items of a component must not do, by their numbers in it."""
+    if banned is None:
+        return [[] for _ in items]
+    every: Collection[str] = banned if all(isinstance(each, str) for each in banned) else ()
+    names = {str(item): str(number) for number, item in enumerate(items)} | {"new": "new"}
+    return [[names[name] for name in (every or banned[item]) if name in names] for item in items]
