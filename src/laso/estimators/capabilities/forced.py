@@ -113,18 +113,15 @@ def forced(model: Predictor, x: Any, known: Known, banned: Banned) -> tuple[Any,
     inputs = model.task_.read_inputs([x])
     partial = None if known is None else model.task_.known_gold(inputs, known)
     dataset = model.task_.encode(inputs) if partial is None else partial
-    path, score = forced_path(model, dataset, known, banned)
+    gold = None if partial is None else output_of(partial, 0)
+    path, score = forced_path(model, dataset, known, banned, gold)
     return model.task_.decode_all(inputs, path, np.array([len(path)]))[0], score
 
 
 def forced_path(
-    model: Predictor, dataset: Dataset, known: Known, banned: Banned
+    model: Predictor, dataset: Dataset, known: Known, banned: Banned, gold: Array | None
 ) -> tuple[Array, float]:
-    """The steps for one encoded input that fit, and their score.
-
-    If the dataset has an output, that says what is known.
-    """
-    gold = output_of(dataset, 0) if len(dataset.output_starts) > 1 else None
+    """The steps for one encoded input that fit, and their score."""
     problem = Restricted(model, dataset, known, banned, gold)
     goal = search(problem, input_of(dataset, 0), Linear(dict(SCORE)), problem.queue())
     if goal is None:

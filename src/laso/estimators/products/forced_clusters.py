@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from laso.engine.layout import Dataset
+from laso.engine.reference import output_of
 from laso.errors import BadData
 from laso.estimators.capabilities.forced import forced, forced_path
 from laso.features.encoder import take_inputs
@@ -33,22 +33,15 @@ def forced_clusters(model: Clusterer, x: Any, known: Any, banned: Any) -> list[i
         output: list[int] = forced(model, x, known, banned)[0]
         return output
     spans = [] if known is None or partial is not None else known
-    steps, _, _ = model.decoder(parts.dataset).decode(_without_outputs(parts.dataset))
+    steps, _, _ = model.decoder(parts.dataset).decode(parts.dataset)
     for number, (begin, end) in enumerate(pairwise(parts.dataset.starts.tolist())):
         items = parts.order[begin:end].tolist()
         one = take_inputs(parts.dataset, np.array([number]))
-        of_component = _numbered(spans, items), _banned(banned, items)
-        if partial is not None and (one.outputs[: end - begin] < 0).all():
-            one = _without_outputs(one)
-        if len(one.output_starts) > 1 or any(of_component[0]) or any(of_component[1]):
-            path, _ = forced_path(model, one, of_component[0] or None, of_component[1])
-            steps[begin:end] = path
+        links, bans = _numbered(spans, items), _banned(banned, items)
+        gold = None if partial is None else output_of(one, 0)
+        if links or any(bans) or (gold is not None and (gold[: len(items)] >= 0).any()):
+            steps[begin:end], _ = forced_path(model, one, links or None, bans, gold)
     return list(task.decode_all(inputs, *parts.joined(steps))[0])
-
-
-def _without_outputs(dataset: Dataset) -> Dataset:
-    nothing = np.zeros(0, np.int32)
-    return dataset._replace(outputs=nothing, output_starts=np.zeros(1, np.int64))
 
 
 def _numbered(spans: Spans, items: Sequence[int]) -> list[tuple[str, int, int]]:
