@@ -17,12 +17,14 @@ from laso.engine.layout import Array
 Compare = Callable[[Sequence[Any], Array, Array], Array]
 
 TEXT, CATEGORY, NUMBER, SET, SPAN = "text", "category", "number", "set", "span"
+FACTS = "facts"
 KINDS: dict[str, tuple[str, ...]] = {
     TEXT: ("equal", "words", "edit", "prefix", "suffix"),
     CATEGORY: ("equal",),
     NUMBER: ("equal", "difference", "ratio"),
     SET: ("equal", "overlap", "cosine"),
     SPAN: ("nested", "gap"),
+    FACTS: ("agreement",),
 }
 """The comparisons of fields of each kind."""
 OUTCOMES: dict[str, tuple[str, ...]] = {
@@ -35,6 +37,7 @@ OUTCOMES: dict[str, tuple[str, ...]] = {
     "suffix": ("0", "1", "2", "3", "4"),
     "difference": ("0", "1", "2", "4", "8", "16", "32", "64", "more"),
     "nested": ("no", "within", "around"),
+    "agreement": ("none", "same", "different", "both"),
     "gap": ("0", "1", "2", "3", "5", "8", "13", "more"),
     "ratio": ("1", "0.99", "0.95", "0.9", "0.8", "0.5", "0"),
 }
@@ -77,18 +80,8 @@ def overlap(values: Sequence[frozenset[Hashable]], a: Array, b: Array) -> Array:
     >>> [OUTCOMES["overlap"][number] for number in numbers]
     ['all', 'within', 'none', 'some']
     """
-    from scipy.sparse import csr_array
-
-    numbers: dict[Hashable, int] = {}
-    columns = [numbers.setdefault(each, len(numbers)) for value in values for each in value]
     sizes = np.array([len(value) for value in values], np.int64)
-    ends = np.concatenate([[0], np.cumsum(sizes)])
-    shape = (len(values), max(1, len(numbers)))
-    rows = csr_array((np.ones(len(columns), np.int32), columns, ends), shape=shape)
-    if len(values) ** 2 <= DENSE * len(a):
-        common = np.asarray((rows @ rows.T).toarray())[a, b]
-    else:
-        common = np.asarray((rows[a] * rows[b]).sum(axis=1)).ravel()
+    common = common_elements(values, a, b)
     smaller, either = np.minimum(sizes[a], sizes[b]), sizes[a] + sizes[b] - common
     outcome = (common > 0).astype(np.int64)
     outcome[(common > 0) & (2 * common >= either)] = 2
@@ -96,6 +89,37 @@ def overlap(values: Sequence[frozenset[Hashable]], a: Array, b: Array) -> Array:
     outcome[common == either] = 4
     outcome[either == 0] = -1
     return outcome
+
+
+def common_elements(values: Sequence[Collection[Hashable]], a: Array, b: Array) -> Array:
+    """Return the number of elements that two sets have in common."""
+    from scipy.sparse import csr_array
+
+    numbers: dict[Hashable, int] = {}
+    columns = [numbers.setdefault(each, len(numbers)) for value in values for each in value]
+    ends = np.concatenate([[0], np.cumsum([len(value) for value in values])])
+    shape = (len(values), max(1, len(numbers)))
+    rows = csr_array((np.ones(len(columns), np.int32), columns, ends), shape=shape)
+    if len(values) ** 2 <= DENSE * len(a):
+        return np.asarray((rows @ rows.T).toarray())[a, b]
+    return np.asarray((rows[a] * rows[b]).sum(axis=1)).ravel()
+
+
+def agreement(values: Sequence[frozenset[tuple[Hashable, Hashable]]], a: Array, b: Array) -> Array:
+    """Return whether two tables have the same or different values under the keys they share.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> tables = [{"eyes": "blue"}, {"eyes": "blue", "age": 3}, {"eyes": "red"}, {"age": 3}]
+    >>> facts = [frozenset(table.items()) for table in tables]
+    >>> numbers = agreement(facts, np.array([0, 0, 0]), np.array([1, 2, 3]))
+    >>> [OUTCOMES["agreement"][number] for number in numbers]
+    ['same', 'different', 'none']
+    """
+    same = common_elements(values, a, b)
+    shared = common_elements([{key for key, _ in value} for value in values], a, b)
+    return (same > 0) + 2 * (shared > same)
 
 
 def cosines(values: Sequence[frozenset[Hashable]], a: Array, b: Array) -> Array:
@@ -211,6 +235,7 @@ COMPARE: dict[str, Compare] = {
     "ratio": ratios,
     "nested": nestings,
     "gap": gaps,
+    "agreement": agreement,
 }
 
 

@@ -6,11 +6,11 @@ used where a document has them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from laso.data.coreference import Mention, Text
-from laso.tasks.clustering.comparisons import CATEGORY, NUMBER, SET, SPAN, TEXT
+from laso.tasks.clustering.comparisons import CATEGORY, FACTS, NUMBER, SET, SPAN, TEXT
 from laso.tasks.clustering.english import (
     CASE,
     CLOSED,
@@ -31,7 +31,10 @@ from laso.tasks.clustering.english import (
     TITLES,
     VERBS,
 )
-from laso.tasks.clustering.speech import Speech
+from laso.tasks.clustering.speech import Quotation, Speech
+
+NARRATION = -1  # the number of the narrator's text among conversations
+SPOKEN_ABOUT = 2  # the third side of a conversation
 
 FIELDS = {
     "form": CATEGORY,
@@ -52,8 +55,7 @@ FIELDS = {
     "title": CATEGORY,
     "sentence": NUMBER,
     "turn": NUMBER,
-    "voice": SET,
-    "hearer": SET,
+    "side": FACTS,
     "quoted": CATEGORY,
     "span": SPAN,
     "before": CATEGORY,
@@ -196,16 +198,12 @@ quoted.equal[any]|pronoun[item]|quoted[item]
 quoted.equal[most]|pronoun[item]|quoted[item]
 quoted.equal[last]|pronoun[item]|pronoun[last]|quoted[item]
 pronoun[item]|quoted[item]|form[last]|quoted[last]
-voice.overlap[any]|pronoun[item]
-voice.overlap[any]|form[item]
-voice.overlap[last]|pronoun[item]|pronoun[last]
-voice.overlap[earlier]|pronoun[item]|quoted[item]
-hearer.overlap[any]|pronoun[item]
-hearer.overlap[any]|form[item]
-hearer.overlap[last]|pronoun[item]|pronoun[last]
-hearer.overlap[earlier]|pronoun[item]|quoted[item]
-voice.overlap[any]|hearer.overlap[any]|pronoun[item]|quoted[item]
-voice.overlap[last]|hearer.overlap[last]|pronoun[item]|pronoun[last]
+side.agreement[any]|pronoun[item]|quoted[item]
+side.agreement[all]|pronoun[item]|quoted[item]
+side.agreement[any]|form[item]|quoted[item]
+side.agreement[last]|pronoun[item]|pronoun[last]
+side.agreement[last]|form[item]|form[last]
+side.agreement[earlier]|pronoun[item]|quoted[item]
 speaker.equal[any]|pronoun[item]
 speaker.equal[last]|pronoun[item]|pronoun[last]
 # places
@@ -235,12 +233,14 @@ def mentions_of(text: Text) -> list[dict[str, Any]]:
         starts.append(starts[-1] + len(written))
     longest = {(m.sentence, m.first): m.last for m in reversed(text.mentions)}
     items = list[dict[str, Any]]()
+    within = list[int]()  # the quotation of each mention
     for i, mention in enumerate(text.mentions):
         item = _of_words(text, mention, text.heads[i] if text.heads else None)
         sentence, first, last = mention
         words = text.sentences[sentence]
         begin = starts[sentence] + first
         quotation = speech.of_word[begin]
+        within.append(quotation)
         item["type"] = text.types[i] if text.types else None
         item["sentence"] = sentence
         item["quoted"] = "yes" if quotation >= 0 else "no"
@@ -257,9 +257,43 @@ def mentions_of(text: Text) -> list[dict[str, Any]]:
         number = int(items[-1]["place"]) + 1 if same else 1
         item["place"] = str(min(number, 4))
         item["turn"] = speech.quotations[quotation].utterance if quotation >= 0 else None
-        item["voice"], item["hearer"] = _voices(item, i, quotation, speech, spoken)
+        item["side"] = _sides(
+            item,
+            speech.quotations[quotation] if quotation >= 0 else None,
+            [speech.quotations[n] for n in spoken.get(i, ())],
+        )
         items.append(item)
+    _name_speakers(items, [speech.quotations[n] if n >= 0 else None for n in within], speech)
     return items
+
+
+def _name_speakers(
+    items: Sequence[dict[str, Any]], quoted: Sequence[Quotation | None], speech: Speech
+) -> None:
+    """Give "I" and "you" in a conversation the names and the gender of who is on their side.
+
+    That is the first name, else the first noun or pronoun, of which words around quotations say
+    that it speaks, or which is called.
+    """
+    known: dict[tuple[int, int], dict[str, Any]] = {}
+    speakers = [
+        (q.speaker, (q.conversation, q.side)) for q in speech.quotations if q.speaker is not None
+    ]
+    called = [
+        (i, (q.conversation, 1 - q.side))
+        for i, q in enumerate(quoted)
+        if q is not None and is_called(items[i])
+    ]
+    for form in ("name", "noun", "pronoun"):
+        for i, side in (*speakers, *called):
+            if items[i]["form"] == form:
+                known.setdefault(side, items[i])
+    for item, quotation in zip(items, quoted, strict=True):
+        if quotation is not None and item["pronoun"] in ("i", "you"):
+            side = quotation.side if item["pronoun"] == "i" else 1 - quotation.side
+            who = known.get((quotation.conversation, side))
+            if who is not None:
+                item |= {name: who[name] for name in ("head", "names", "gender")}
 
 
 def alike(item: dict[str, Any]) -> list[str]:
@@ -279,24 +313,22 @@ def _spoken(speech: Speech) -> dict[int, list[int]]:
     return spoken
 
 
-def _voices(
-    item: dict[str, Any], number: int, quotation: int, speech: Speech, spoken: dict[int, list[int]]
-) -> tuple[list[int] | None, list[int] | None]:
-    """Return which utterances a mention says, and which it hears; -1 is the narrator's text."""
-    said, heard = set[int](), set[int]()
-    for n in spoken.get(number, ()):
-        said.add(speech.quotations[n].utterance)
-        heard.update(speech.near(n))
-    if quotation < 0:
+def _sides(item: dict[str, Any], quoted: Quotation | None, spoken: Iterable[Quotation]) -> Any:
+    """Return the side of a mention in conversations by their numbers; -1 is the narrator's text.
+
+    Who is spoken about has a side of its own.
+    """
+    sides = {quotation.conversation: quotation.side for quotation in spoken}
+    if quoted is None:
         if item["pronoun"] == "i":
-            said.add(-1)
+            sides[NARRATION] = 0
     elif item["pronoun"] == "i":
-        said.add(speech.quotations[quotation].utterance)
-        heard.update(speech.near(quotation))
+        sides[quoted.conversation] = quoted.side
     elif item["pronoun"] == "you" or is_called(item):
-        heard.add(speech.quotations[quotation].utterance)
-        said.update(speech.near(quotation))
-    return sorted(said) or None, sorted(heard) or None
+        sides[quoted.conversation] = 1 - quoted.side
+    elif item["pronoun"] in ("he", "she", "it") or item["form"] != "pronoun":
+        sides[quoted.conversation] = SPOKEN_ABOUT
+    return sides or None
 
 
 def is_called(item: dict[str, Any]) -> bool:
@@ -372,14 +404,36 @@ def head_of(words: Sequence[str]) -> int:
     >>> head_of("the Lord of the Manor".split()), head_of(["Mary", "'s", "house"])
     (1, 2)
     """
-    end = len(words)
-    for i in range(1, len(words)):
-        if words[i].lower() in ENDS_HEAD:
-            end = i
-            break
+    end = next((i for i in range(1, len(words)) if ends_head(words, i)), len(words))
     while end > 1 and (not words[end - 1][:1].isalnum()):
         end -= 1
     return end - 1
+
+
+def ends_head(words: Sequence[str], i: int) -> bool:
+    """Return whether the words before one hold the head: it is a preposition, a comma ...
+
+    A comma or "and" after an adjective does not: one word after an article, before a noun.
+
+    Examples
+    --------
+    >>> words = "a small , open plateau of rock".split()
+    >>> [word for i, word in enumerate(words) if ends_head(words, i)]
+    ['of']
+    """
+    low = words[i].lower()
+    if low not in (",", "and"):
+        return low in ENDS_HEAD
+    if i != 2 and not (words[i - 2] == "," and not ends_head(words, i - 2)):
+        return True
+    if words[0].lower() not in ("a", "an", "the") or (low == "and" and words[0].lower() == "the"):
+        return True
+    rest = words[i + 1 :]
+    ends = [k for k, word in enumerate(rest) if word.lower() in ENDS_HEAD]
+    n = ends[0] if ends else len(rest)
+    stops = ends and rest[n].lower() in ("but", "and", "or")
+    plain = all(word.isalpha() and word.islower() for word in (words[i - 1], *rest[:n]))
+    return not (n and plain and not stops)
 
 
 def is_proper(

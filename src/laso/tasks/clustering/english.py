@@ -6,7 +6,7 @@ from pathlib import Path
 
 _PRONOUNS = {
     "i": "i me my mine myself m'self meself",
-    "you": "you your yours yourself thou thee thy thine thyself ye ya yer y'",
+    "you": "you your yours yourself thou thee thy thine thyself ye ya yer yeh y' 'ee",
     "yous": "yourselves",
     "he": "he him his himself 'im hisself hee",
     "she": "she her hers herself",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from laso.errors import BadData, listed, quoted
-from laso.tasks.clustering.comparisons import CATEGORY, KINDS, NUMBER, SET, SPAN, TEXT
+from laso.tasks.clustering.comparisons import CATEGORY, FACTS, KINDS, NUMBER, SET, SPAN, TEXT
 from laso.tasks.clustering.templates import OF_CLUSTERS, POSITION
 
 VALUE = "value"  # the field of items that have no fields
@@ -105,12 +105,18 @@ def as_span(value: Any) -> tuple[int, int]:
     return int(start), int(end)
 
 
+def as_facts(value: Any) -> frozenset[tuple[Hashable, Hashable]]:
+    """Return a table as the set of its keys with their values."""
+    return frozenset(dict(value).items())
+
+
 _READ: dict[str, Any] = {
     TEXT: str,
     CATEGORY: str,
     NUMBER: float,
     SET: as_set,
     SPAN: as_span,
+    FACTS: as_facts,
 }
 
 
@@ -137,6 +143,8 @@ def kind_of(values: Iterable[Any]) -> str | None:
         return None
     if all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in known):
         return NUMBER
+    if all(isinstance(value, Mapping) for value in known):
+        return FACTS
     if any(isinstance(value, (list, tuple, set, frozenset)) for value in known):
         return SET
     texts = {str(value) for value in known}

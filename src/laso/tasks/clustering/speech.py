@@ -9,18 +9,20 @@ from laso.data.coreference import Text
 from laso.tasks.clustering.english import QUOTES, SINGLE_QUOTES, SPEECH
 
 LONGEST_TAG = 12  # words around a quotation among which a verb of speech says whose it is
-SAME_SCENE = 40  # words between two quotations that answer each other
 
 
 class Quotation(NamedTuple):
-    """The words from an opening mark to the closing one, and the utterance that they belong to.
+    """The words from an opening mark to the closing one.
 
-    Quotations that one speaker interrupts only to be named are one utterance.
+    Quotations that one speaker interrupts only to be named are one utterance. Utterances that
+    follow each other without a word between them are a conversation, whose turns have two sides.
     """
 
     begin: int
     end: int
     utterance: int
+    conversation: int
+    side: int  # 0 or 1
     speaker: int | None  # a mention
 
 
@@ -40,7 +42,7 @@ class Speech:
     >>> words = '" I am lost , " said Ann .'.split()
     >>> speech = Speech(Text([words], [Mention(0, 1, 1), Mention(0, 7, 7)]))
     >>> speech.quotations
-    [Quotation(begin=0, end=6, utterance=0, speaker=1)]
+    [Quotation(begin=0, end=6, utterance=0, conversation=0, side=0, speaker=1)]
     """
 
     def __init__(self, text: Text) -> None:
@@ -57,23 +59,26 @@ class Speech:
         self.of_word = [-1] * len(self.words)
         self.quotations: list[Quotation] = []
         spans = quoted_spans(self.words)
-        utterance = -1
+        utterance = conversation = -1
+        side = 0
         for n, (begin, end) in enumerate(spans):
-            for i in range(begin, end):
-                self.of_word[i] = n
-            before = spans[n - 1][1] if n else 0
+            self.of_word[begin:end] = [n] * (end - begin)
+            before = spans[n - 1][1] if n else -1
             after = spans[n + 1][0] if n + 1 < len(spans) else len(self.words)
+            goes_on = n > 0 and self._goes_on(before, begin)
             speaker = self._after(end, after)
             if speaker is None:
-                speaker = self._before(begin, before)
-            goes_on = (
-                n > 0
-                and begin not in self.bounds
-                and 0 < begin - before <= LONGEST_TAG
-                and self._after(before, begin) is not None
-            )
-            utterance += not goes_on
-            self.quotations.append(Quotation(begin, end, utterance, speaker))
+                speaker = self._before(begin, max(before, 0))
+            if not goes_on:
+                utterance += 1
+                side = 1 - side if begin == before else 0
+                conversation += begin != before
+            self.quotations.append(Quotation(begin, end, utterance, conversation, side, speaker))
+
+    def _goes_on(self, before: int, begin: int) -> bool:
+        """Return whether a quotation goes on after words that only name its speaker."""
+        near = begin not in self.bounds and 0 < begin - before <= LONGEST_TAG
+        return near and self._after(before, begin) is not None
 
     def _after(self, at: int, end: int) -> int | None:
         """Return the mention that a verb of speech after a quotation has as its subject."""
@@ -94,25 +99,6 @@ class Speech:
             if self.words[i].lower() in SPEECH and i in self.ends:
                 return self.ends[i]
         return None
-
-    def near(self, n: int) -> list[int]:
-        """Return the utterances before and after a quotation's, if they are close to it."""
-        result = []
-        utterance = self.quotations[n].utterance
-        i = n
-        while i >= 0 and self.quotations[i].utterance == utterance:
-            i -= 1
-        if i >= 0 and self.quotations[i + 1].begin - self.quotations[i].end <= SAME_SCENE:
-            result.append(utterance - 1)
-        i = n
-        while i < len(self.quotations) and self.quotations[i].utterance == utterance:
-            i += 1
-        if (
-            i < len(self.quotations)
-            and self.quotations[i].begin - self.quotations[i - 1].end <= SAME_SCENE
-        ):
-            result.append(utterance + 1)
-        return result
 
 
 def quoted_spans(words: Sequence[str]) -> list[tuple[int, int]]:
