@@ -206,23 +206,22 @@ class RecordsTask(ClusteringTask):
             linked += int(np.sum(sizes - 1))
             largest = max(largest, int(sizes.max(initial=0)))
             reached += int(np.count_nonzero(nearest[ids >= 0]))
-        if largest > self.window:
-            warnings.warn(
-                f"found {largest} records of one entity, but at most window={self.window} are "
-                "connected: choose a larger window",
-                stacklevel=2,
-            )
         self.blocking_recall_ = reached / linked if linked else 1.0
         text = (
             f"{reached} of {linked} records that follow others of their entity are compared with "
             f"one of these ({self.blocking_recall_:.1%})"
         )
-        if self.blocking_recall_ >= LEAST_RECALL:
-            log.info(text)
-        else:
-            warnings.warn(
-                f"{text}; the others cannot be found: choose other blocking", stacklevel=2
+        if largest > self.window:
+            text = (
+                f"found {largest} records of one entity, but at most window={self.window} are "
+                "connected: choose a larger window"
             )
+        elif self.blocking_recall_ >= LEAST_RECALL:
+            log.info(text)
+            return
+        else:
+            text = f"{text}; the others cannot be found: choose other blocking"
+        warnings.warn(text, stacklevel=2)
 
     def words(self, x: Any) -> list[str]:
         """Return the values of each record."""

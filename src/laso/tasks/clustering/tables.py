@@ -28,7 +28,7 @@ def is_table(x: Any) -> bool:
         return True
     if not isinstance(x, list) or not x or not isinstance(x[0], Mapping):
         return False
-    return not all(map(_is_column, x[0].values()))
+    return not any(map(_is_column, x[0].values()))
 
 
 def columns_of(table: Any) -> dict[str, list[Any]]:
