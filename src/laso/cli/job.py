@@ -91,7 +91,8 @@ class Job:
 def planned(files: Sequence[str], given: Settings, *, store: Path | None = None) -> Job:
     """Read the files, and decide on the task and on what is held out."""
     name = given.task
-    if name is None and not any(getattr(given, each) for each in settings.ABOUT_COLUMNS):
+    of_columns = [each for each in settings.ABOUT_COLUMNS if each != "templates"]
+    if name is None and not any(getattr(given, each) for each in of_columns):
         name = own.detected(files[0])
     task = own.reader(name)
     examples = read(files, given, task=task, on_disk=store is not None)

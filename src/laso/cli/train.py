@@ -22,8 +22,9 @@ def run(
         str | None,
         typer.Option(
             help="tag, chunk (steps are whole chunks, for labels like B-x, I-x, O), joint, parse, "
-            "or a task of your own as module:Class; by default parse for the labels head,deprel, "
-            "joint for several label columns, else tag."
+            "cluster (items of JSON lines), coref (mentions of texts), or a task of your own as "
+            "module:Class; by default parse for the labels head,deprel, joint for several label "
+            "columns, cluster and coref for such files, else tag."
         ),
     ] = None,
     label: Annotated[
@@ -101,6 +102,9 @@ def run(
     is held out, training stops after ten epochs without a better held-out score, and the best epoch
     is kept. Ctrl-C saves what was learned. A run that was killed is resumed when the command
     is given again.
+
+    Clusters are learned from lines of JSON with items, or from texts with mentions, as in:
+    laso train texts.conll
     """
     from rich.console import Console
 

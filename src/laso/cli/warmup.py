@@ -11,7 +11,7 @@ import typer
 if TYPE_CHECKING:
     from laso.engine.problem import CompiledProblem
 
-BUILT_IN = {"tag": "tagging", "chunk": "chunking", "joint": "joint"}
+BUILT_IN = {"tag": "tagging", "chunk": "chunking", "joint": "joint", "cluster": "clustering"}
 DEFAULT = ("tag", "chunk")
 
 
@@ -19,8 +19,8 @@ def run(
     tasks: Annotated[
         list[str] | None,
         typer.Argument(
-            help="tag, chunk, joint, or tasks and compiled problems of your own as module:Class; "
-            "by default tag and chunk."
+            help="tag, chunk, joint, cluster, or tasks and compiled problems of your own as "
+            "module:Class; by default tag and chunk."
         ),
     ] = None,
 ) -> None:

@@ -63,6 +63,12 @@ class Text:
         """Return the words of a mention."""
         return self.sentences[mention.sentence][mention.first : mention.last + 1]
 
+    def as_json(self) -> dict[str, Any]:
+        """Return the document as a table, such as ``of`` reads, for JSON."""
+        names = ("name", "sentences", "mentions", "tags", "speakers", "types", "heads")
+        named = {name: getattr(self, name) for name in names}
+        return {n: v for n, v in named.items() if v or n in ("sentences", "mentions")}
+
     @classmethod
     def of(cls, value: Any) -> Text:
         """Return a document of a table with the same names, or the document itself.
@@ -82,6 +88,7 @@ class Text:
             )
         text = cls([[str(word) for word in sentence] for sentence in value["sentences"]])
         text.mentions = [text.checked(mention) for mention in value["mentions"]]
+        text.name = str(value.get("name") or "")
         for name in ("tags", "speakers", "types", "heads"):
             setattr(text, name, list(value.get(name) or ()))
         for name in ("types", "heads"):

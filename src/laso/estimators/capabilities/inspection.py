@@ -43,7 +43,9 @@ def inspected(model: Predictor, *, features: int = 10, data: Any = None) -> dict
             "against": [[texts[i], float(v[i, column])] for i in low],
         }
     size, (learned, _) = size_of(table), model.task_.pack(None)
-    columns = learned.get("columns", [])
+    state = learned.get("state")
+    fields = list(state.get("fields", ())) if isinstance(state, dict) else []
+    columns = learned.get("columns", fields)
     return {
         "task": model.task_.name,
         "estimator": type(model).__name__,

@@ -24,7 +24,11 @@ def read_documents(path: str, *, labelled: bool) -> tuple[list[Any], list[Any] |
         try:
             value = json.loads(line)
         except (json.JSONDecodeError, RecursionError) as error:
-            raise BadData(f"found no JSON: {error}", file=path, line=number) from None
+            raise BadData(
+                f'found no JSON ({error}), expected an object with a list of "{ITEMS}"',
+                file=path,
+                line=number,
+            ) from None
         items = value.get(ITEMS) if isinstance(value, dict) else value
         if not isinstance(items, list):
             raise BadData(
