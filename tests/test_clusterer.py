@@ -473,7 +473,7 @@ WRONG: list[tuple[dict[str, Any], Any, Any, type[Exception], str]] = [
     ({"comparisons": {"name": max}}, X, Y, BadData, "'name' as a field and as a comparison"),
     ({"comparisons": {"f": lambda a, b: 0.5}}, X, Y, BadData, "found 0.5 as the outcome of .*'f'"),
     ({"features": ["nme[item]"]}, X, Y, ValueError, "found no field 'nme', expected position"),
-    ({"features": ["name.equl[any]"]}, X, Y, ValueError, "'equl' of a field of the kind text"),
+    ({"features": ["name.same[any]"]}, X, Y, ValueError, "'same' of a field of the kind text"),
     ({"features": ["name.equal[some]"]}, X, Y, ValueError, "one of the places last, first, any"),
     ({"features": ["name[last-3]"]}, X, Y, ValueError, "expected 1 or 2"),
     ({"features": ["name[any]"]}, X, Y, ValueError, "expected item, last, last-1, last-2 or first"),

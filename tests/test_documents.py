@@ -15,7 +15,17 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from laso import Chunker, Parser, SearchEstimator, Tagger, Task, adagrad, arow, exact
+from laso import (
+    Chunker,
+    Clusterer,
+    Parser,
+    SearchEstimator,
+    Tagger,
+    Task,
+    adagrad,
+    arow,
+    exact,
+)
 from laso.cli import demo
 from laso.engine.weights.row_layouts import MANY_LABELS
 from laso.examples.segmentation import LINES, Segmentation
@@ -320,6 +330,7 @@ def test_the_page_on_model_files_names_what_a_file_has(tmp_path):
         (plain, {}),
         (sparse, {"compress": False, "training": True}),
         (Parser(epochs=1, tagger=Tagger(epochs=1), folds=2).fit(tagged, trees), {}),
+        (Clusterer(epochs=1, features=["0[item]", "1[last]"]).fit([[("a", "b")]], [[0]]), {}),
     ]
     for model, options in cases:
         model.save(tmp_path / "model", **options)
