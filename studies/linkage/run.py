@@ -44,14 +44,15 @@ def run(
 
 def _jobs(work: Path, say: Say, systems: Sequence[str], datasets: Sequence[str]) -> Iterator[Job]:
     processes = Processes(work, LASO_CACHE=str(work / "cache"))
-    for dataset in datasets:
-        if not _is_there(package_of(dataset), say):
-            continue
-        data = work / f"{dataset}.json"
-        for name in systems:
-            if not _is_there(SYSTEMS[name].package, say):
+    for name in systems:
+        system = SYSTEMS[name]
+        for dataset in [each for each in datasets if each in (system.datasets or datasets)]:
+            if not all(
+                _is_there(package, say) for package in (system.package, package_of(dataset))
+            ):
                 continue
-            for seed in range(SEEDS if SYSTEMS[name].is_random else 1):
+            data = work / f"{dataset}.json"
+            for seed in range(SEEDS if system.is_random else 1):
                 key: Row = {"dataset": dataset, "system": name, "seed": seed}
                 yield key, partial(_measured, processes, {**key, "data": str(data)})
 

@@ -342,24 +342,33 @@ def _dedupe_found(model: Any, scored: Any, threshold: float) -> set[Pair]:
 
 
 class System(NamedTuple):
-    """A system, the package that it needs, and whether it is given the candidates."""
+    """A system, the package that it needs, and whether it is given the candidates.
+
+    ``datasets`` are those on which it is measured; none: all of them.
+    """
 
     learn: Learn
     package: str
     is_given_candidates: bool = True
     is_random: bool = False
+    datasets: Sequence[str] = ()
 
 
 SYSTEMS = {
     "laso": System(laso_records, "laso", is_given_candidates=False, is_random=True),
     "splink": System(splink_with_labels, "splink"),
     "dedupe": System(dedupe_with(own_blocking=False), "dedupe"),
-    OWN: System(dedupe_with(own_blocking=True), "dedupe", is_given_candidates=False),
     "recordlinkage, logistic": System(
         recordlinkage_with(lambda r: r.LogisticRegressionClassifier()), "recordlinkage"
     ),
     "recordlinkage, SVM": System(recordlinkage_with(lambda r: r.SVMClassifier()), "recordlinkage"),
     "recordlinkage, ECM": System(
         recordlinkage_with(lambda r: r.ECMClassifier(), binary=True), "recordlinkage"
+    ),
+    OWN: System(
+        dedupe_with(own_blocking=True),
+        "dedupe",
+        is_given_candidates=False,
+        datasets=("febrl1", "febrl2", "febrl3"),
     ),
 }

@@ -71,7 +71,7 @@ class Clusterer(SearchEstimator):
         truth value, a whole number, or None. It needs ``task=`` to load a model of them.
     window : int, default=None
         The number of earlier items with which an item is compared; of records, the largest number
-        that is connected by pairs which are compared. None: 500; of records 100.
+        that is connected by pairs which are compared. None: 500; of records 50.
     blocking : sequence of str or callable, default=()
         An item is compared with those only that share a key: the value of a field, or of a function
         of the item; of several such keys one is enough.

@@ -100,7 +100,7 @@ class RecordsTask(ClusteringTask):
     """
 
     name = "records"
-    default_window = 100
+    default_window = 50
 
     def __init__(self, *, different: str | None = None, **parameters: Any) -> None:
         super().__init__(different=TABLE if different is None else different, **parameters)

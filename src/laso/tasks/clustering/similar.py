@@ -72,21 +72,20 @@ def similar_pairs(
     matrix = _vectors(words)
     columns = matrix.T.tocsr()
     source = None if sources is None else np.unique(np.array(sources, str), return_inverse=True)[1]
-    empty = np.zeros(0, np.int64)
-    found = [Pairs(empty, empty, np.zeros(0))]
+    found = [Pairs(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
     for begin in range(0, len(words), ROWS):
         product = (matrix[begin : begin + ROWS] @ columns).tocoo()
         a, b = (each.astype(np.int64) for each in product.coords)
         a += begin
-        kept = (b < a) & (product.data >= least)
+        kept = (a != b) & (product.data >= least)
         if source is not None:
             kept &= source[a] != source[b]
-        found.append(Pairs(a, b, product.data).take(kept))
+        a, b, cosine = a[kept], b[kept], product.data[kept]
+        best = _ranks(a, cosine) < most
+        found.append(Pairs(np.maximum(a, b)[best], np.minimum(a, b)[best], cosine[best]))
     pairs = Pairs(*(np.concatenate(each) for each in zip(*found, strict=True)))
-    a, b, cosine = pairs
-    kept = _among_best(np.concatenate([a, b]), np.concatenate([cosine, cosine]), most)
-    pairs = pairs.take(kept[: len(a)] | kept[len(a) :])
-    return pairs.take(np.lexsort((pairs.second, pairs.first)))
+    numbers = pairs.first * len(words) + pairs.second
+    return pairs.take(np.unique(numbers, return_index=True)[1])
 
 
 def with_cosines(words: Sequence[set[str]], first: Array, second: Array) -> Pairs:
@@ -109,8 +108,8 @@ def with_cosines(words: Sequence[set[str]], first: Array, second: Array) -> Pair
 def bounded(pairs: Pairs, n: int, most: int) -> Pairs:
     """Leave out the least similar pairs so that no more than ``most`` records are connected.
 
-    Where more are, pairs connect records in descending order of similarity, except where too many
-    would be connected.
+    Where more are, pairs connect records one after the other, except where too many would be
+    connected: first the most similar pair of each record, then its second one, and so on.
 
     Examples
     --------
@@ -135,9 +134,11 @@ def bounded(pairs: Pairs, n: int, most: int) -> Pairs:
             heads[i] = i = heads[heads[i]]
         return i
 
-    of_large = np.flatnonzero(large[pairs.first])
-    ranked = of_large[np.argsort(-pairs.cosine[of_large], kind="stable")]
-    for a, b in zip(pairs.first[ranked].tolist(), pairs.second[ranked].tolist(), strict=True):
+    some = pairs.take(large[pairs.first])
+    both = np.concatenate([some.first, some.second])
+    ranks = _ranks(both, np.concatenate([some.cosine, some.cosine])).reshape(2, -1).min(axis=0)
+    ranked = some.take(np.lexsort((-some.cosine, ranks)))
+    for a, b in zip(ranked.first.tolist(), ranked.second.tolist(), strict=True):
         a, b = head(a), head(b)
         if a != b and sizes[a] + sizes[b] <= most:
             heads[b] = a
@@ -156,11 +157,10 @@ def _vectors(words: Sequence[set[str]]) -> Any:
     return rows[:, kept & (counts > 1)]
 
 
-def _among_best(of: Array, value: Array, most: int) -> Array:
-    """Return whether each value is among the highest ones of what it is a value of."""
+def _ranks(of: Array, value: Array) -> Array:
+    """Return the rank of each value among those of the same record, from 0 for the highest."""
     order = np.lexsort((-value, of))
     starts = np.flatnonzero(np.diff(of[order], prepend=-1))
-    rank = np.arange(len(of)) - np.repeat(starts, np.diff([*starts, len(of)]))
-    kept = np.zeros(len(of), bool)
-    kept[order] = rank < most
-    return kept
+    ranks = np.zeros(len(of), np.int64)
+    ranks[order] = np.arange(len(of)) - np.repeat(starts, np.diff([*starts, len(of)]))
+    return ranks
