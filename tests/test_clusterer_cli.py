@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import pytest
 
@@ -93,7 +94,7 @@ def test_settings(laso, folder):
     (folder / "few.tpl").write_text("# few\nbias\nname.words[any]\n", encoding="utf-8")
     train = ("train", "items.jsonl", "--epochs", "2", "--model", "few.laso")
     assert laso(*train, "--templates", "few.tpl", "--set", "window=5").code == 0
-    model = load_model("few.laso")
+    model: Any = load_model("few.laso")
     assert [str(t) for t in model.task_.encoder_.templates] == ["bias", "name.words[any]"]
     assert model.window == 5
     assert laso(*train, "--class-weight", "join=2", "--jobs", "2", "--refit").code == 0

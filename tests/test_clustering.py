@@ -68,7 +68,8 @@ def compared(x: Input, i: int) -> list[int]:
     """Return the candidates of an item, from the pool."""
     size = 1 + int(x.spec[0])
     begin = int(x.items[i, 0]) + size
-    return x.pool[begin : begin + size * int(x.items[i, CANDIDATES]) : size].tolist()
+    others: list[int] = x.pool[begin : begin + size * int(x.items[i, CANDIDATES]) : size].tolist()
+    return others
 
 
 def parts_of(numbers: list[int]) -> list[list[int]]:

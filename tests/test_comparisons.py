@@ -47,7 +47,8 @@ def sets(a: Any, b: Any, names: tuple[str, ...]) -> str | None:
 
 
 def words(a: str, b: str, names: tuple[str, ...]) -> str | None:
-    return sets(*({*re.findall(r"\w+", text.lower())} for text in (a, b)), names)
+    one, other = (set(re.findall(r"\w+", text.lower())) for text in (a, b))
+    return sets(one, other, names)
 
 
 def levenshtein(a: str, b: str) -> int:

@@ -118,7 +118,7 @@ def test_no_file_names_functions(tmp_path, clusterer):
 
 def test_functions_come_from_the_task_beside_the_file(tmp_path):
     def first(item: Any) -> str:
-        return item["text"][0]
+        return str(item["text"][0])
 
     def lists(items: Any) -> list[list[int]]:
         return [list(range(i)) for i in range(len(items))]

@@ -290,8 +290,8 @@ def _name_speakers(
                 known.setdefault(side, items[i])
     for item, quotation in zip(items, quoted, strict=True):
         if quotation is not None and item["pronoun"] in ("i", "you"):
-            side = quotation.side if item["pronoun"] == "i" else 1 - quotation.side
-            who = known.get((quotation.conversation, side))
+            of = quotation.side if item["pronoun"] == "i" else 1 - quotation.side
+            who = known.get((quotation.conversation, of))
             if who is not None:
                 item |= {name: who[name] for name in ("head", "names", "gender")}
 
