@@ -30,7 +30,7 @@ FIRST = [
     "finn",
     "gita",
     "hugo",
-    "ines",
+    "ida",
     "jan",
     "kim",
     "lara",
