@@ -158,8 +158,11 @@ def _vectors(words: Sequence[set[str]]) -> Any:
 
 
 def _ranks(of: Array, value: Array) -> Array:
-    """Return the rank of each value among those of the same record, from 0 for the highest."""
-    order = np.lexsort((-value, of))
+    """Return the rank of each value among those of the same record, from 0 for the highest.
+
+    Values are from 0 to 1, so that one key sorts by records and values.
+    """
+    order = np.argsort(of - value / 2, kind="stable")
     starts = np.flatnonzero(np.diff(of[order], prepend=-1))
     ranks = np.zeros(len(of), np.int64)
     ranks[order] = np.arange(len(of)) - np.repeat(starts, np.diff([*starts, len(of)]))
