@@ -11,19 +11,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.base import clone
-from sklearn.model_selection import cross_val_score
 
-from laso import BadData, BadModel, Clusterer, SearchFailed, exact, load_model
-from laso.engine.machine import as_names
+from laso import (
+    BadData,
+    BadModel,
+    Clusterer,
+    SearchFailed,
+    exact,
+    load_model,
+)
 from laso.estimators.capabilities.explain import explained, traced
 from laso.estimators.capabilities.inspection import inspected
 from laso.estimators.capabilities.render import as_text
 from laso.metrics import partition_scores
 from laso.tasks.clustering import ClusteringTask
-from tests.interruption import StopAfter
+from tests.people import GOLD, TEST, X, Y, weights
 
-FAMILIES = ("Ann Lee", "Bo Day", "Jo Fox", "Al Hay", "Eva Roe", "Kim May", "Ida Poe", "Ned Orr")
 Person = namedtuple("Person", ["name", "year"])
 
 
@@ -33,21 +36,6 @@ class Record:
     year: int
 
 
-def people(seed: int, n: int = 9) -> tuple[list[dict[str, Any]], list[int]]:
-    """Names of some people, in full or by an initial, with a year that is theirs or missing."""
-    random = np.random.default_rng(seed)
-    who = random.integers(0, len(FAMILIES), n).tolist()
-    items = []
-    for k in who:
-        first, last = FAMILIES[k].split()
-        short = random.random() < 0.4
-        year = None if random.random() < 0.3 else 1900 + 10 * k
-        items.append({"name": f"{first[0]}. {last}" if short else f"{first} {last}", "year": year})
-    return items, who
-
-
-X, Y = map(list, zip(*(people(seed) for seed in range(12)), strict=True))
-TEST, GOLD = map(list, zip(*(people(seed) for seed in range(100, 106)), strict=True))
 FORMS = {
     "dicts": lambda item: item,
     "tuples": lambda item: (item["name"], item["year"]),
@@ -71,10 +59,6 @@ def by_first(ids: Any) -> list[int]:
 @pytest.fixture(scope="module")
 def model() -> Clusterer:
     return Clusterer(epochs=4, seed=1).fit(X, Y)
-
-
-def weights(model: Any) -> dict[Any, float]:
-    return as_names(model.weights_)
 
 
 # --------------------------------------------------------------------------- inputs and outputs
@@ -228,7 +212,7 @@ def test_known_ids_are_kept(model):
 def test_links_and_bans_are_kept(model):
     x, [best] = TEST[0], model.predict(TEST[:1])
     pairs = [(i, j) for i in range(len(x)) for j in range(i)]
-    for i, j in pairs:
+    for i, j in pairs[::4]:
         for together in (True, False):
             [ids] = model.predict_forced([x], known=[[(i, j, together)]])
             assert (ids[i] == ids[j]) == together
@@ -317,76 +301,6 @@ def test_inspection(model):
     names = [name for name, _ in shown["top"]["join"]["for"]]
     assert any(name.startswith(("name", "year")) for name in names)
     assert "join" in as_text(shown)
-
-
-# --------------------------------------------------------------------------- learning
-
-
-def test_later_documents_are_learned():
-    later = Clusterer(seed=1)
-    for _ in range(3):
-        later.partial_fit(X[:6], Y[:6])
-    before = later.score(TEST, GOLD)
-    later.partial_fit([[{"name": "New One", "year": 7}] * 2], [[0, 0]])
-    assert abs(later.score(TEST, GOLD) - before) < 0.2
-    assert later.predict([[{"name": "New One", "year": 7}] * 2]) == [[0, 0]]
-
-
-@pytest.mark.parametrize(
-    "how",
-    [
-        {"hash_bits": 12},
-        {"shards": 2, "n_jobs": 2},
-        {"held_out": 0.3, "patience": 2},
-        {"epochs": 2},
-        {"queue": 1},
-        {"queue": 20, "window": 4},
-        {"class_weight": "balanced"},
-        {"average": False},
-    ],
-    ids=str,
-)
-def test_settings(how, tmp_path):
-    made = Clusterer(**{"epochs": 3, **how}).fit(X, Y)
-    assert made.score(TEST, GOLD) > 0.6
-    made.save(tmp_path / "model", training=True)
-    assert load_model(tmp_path / "model").predict(TEST) == made.predict(TEST)
-
-
-def test_weights_of_joining_and_of_beginning():
-    def clusters(weight: dict[str, float]) -> int:
-        made = Clusterer(epochs=1, class_weight=weight, window=2).fit(X, Y)
-        return sum(len({*ids}) for ids in made.predict(TEST))
-
-    assert clusters({"join": 20.0}) < clusters({"new": 20.0})
-
-
-def test_a_bias_against_joining(model):
-    counts = [
-        sum(len({*ids}) for ids in model.biased({"new": bias}).predict(TEST))
-        for bias in (-1e4, 0.0, 1e4)
-    ]
-    assert counts == sorted(counts)
-    assert counts[0] == len(TEST)
-    assert counts[-1] == sum(map(len, TEST))
-
-
-def test_training_goes_on_as_if_it_had_not_ended(tmp_path):
-    assert Clusterer(epochs=5).fit(X, Y, progress=StopAfter(2)).interrupted_
-    Clusterer(epochs=1, seed=2).fit(X, Y).save(tmp_path / "model", training=True)
-    resumed = load_model(tmp_path / "model").resume(X, Y, epochs=3)
-    assert weights(resumed) == weights(Clusterer(epochs=3, seed=2).fit(X, Y))
-
-
-def test_scikit_learn(model):
-    again = clone(model)
-    assert again.get_params() == model.get_params()
-    assert again is not model
-    assert weights(again.fit(X, Y)) == weights(model)
-    assert pickle.loads(pickle.dumps(model)).predict(TEST) == model.predict(TEST)
-    scores = cross_val_score(Clusterer(epochs=2), X, Y, cv=2)
-    assert scores.min() > 0.5
-    assert "window=7" in repr(Clusterer(window=7))
 
 
 # --------------------------------------------------------------------------- fields and functions
