@@ -13,14 +13,13 @@ from laso.tasks.clustering.comparisons import CATEGORY, KINDS, NUMBER, SET, SPAN
 from laso.tasks.clustering.encoder import Candidates, ClusteringEncoder
 from laso.tasks.clustering.fields import Document
 from laso.tasks.clustering.problem import RECORD, RECORDS, USED
-from laso.tasks.clustering.templates import OF_PAIRS, POSITION, parse_templates
+from laso.tasks.clustering.templates import OF_PAIRS, OF_VALUES, POSITION, parse_templates
 
 FIELDS = {"c": CATEGORY, "t": TEXT, "n": NUMBER, "s": SET, "p": SPAN, POSITION: NUMBER}
 TEMPLATES = (
     "bias",
-    "c[item]",
+    *(f"c[{place}{offset or ''}]" for place, offset in OF_VALUES),
     "c[item]|c[last]",
-    "c[last-1]",
     "c[item]|c[last-1]|c[last-2]",
     "c[first]|c[last]",
     "size[all]",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -232,6 +233,10 @@ class Twin:
             return f"{atom}={self.value(atom.column, i)}"
         if atom.place == "first":
             return f"{atom}={self.value(atom.column, before[0])}"
+        if atom.place == "latest":
+            reached = list(takewhile(lambda j: self.is_known(i, j), reversed(before)))
+            known = [self.value(atom.column, j) for j in reached]
+            return f"{atom}={next((value for value in known if value != 'missing'), 'none')}"
         back = 1 - atom.offset
         reached = all(self.is_known(i, j) for j in before[len(before) - back + 1 :])
         if len(before) < back or not reached:
