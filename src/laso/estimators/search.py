@@ -261,11 +261,11 @@ class SearchEstimator(Predictor):
 
     def measures_steps(self) -> bool:
         """Return whether a default depends on the length of steps."""
-        return self.has_default_update() or self._has_default_dropout()
+        by_update = self.task_.measures_steps and self.has_default_update()
+        return by_update or self._has_default_dropout()
 
     def _has_default_dropout(self) -> bool:
-        unsaid = self.drops_features and self.dropout is None
-        return unsaid and self._why_no_dropout() is None
+        return self.drops_features and self.dropout is None and self._why_no_dropout() is None
 
     def dropout_rate(self) -> float:
         """Return the share of the features that learning leaves out."""

@@ -100,6 +100,9 @@ class Task(BatchTask):
     steps_are_chunks: ClassVar[bool] = False
     """Whether a step is a labelled chunk of items."""
 
+    measures_steps: ClassVar[bool] = True
+    """Whether the default update depends on ``step_length_``."""
+
     many_paths: ClassVar[bool] = False
     """Whether several paths may lead to one output, which n-best lists and confidences merge."""
 

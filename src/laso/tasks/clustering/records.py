@@ -31,7 +31,7 @@ ALL_FIELDS, TABLE = "all_fields", "table_of_pair"  # fields that every record ha
 LEFT, RIGHT = "left", "right"
 PLACES = ("any", "all")  # of members
 LEAST_COSINE, MOST_SIMILAR = 0.1, 5  # of records that are compared
-MARGIN = 10  # times the mean length of a step: records have few decisions that are hard
+MARGIN = 4  # times the number of templates: few decisions are hard, and these need a large one
 LEAST_RECALL = 0.98  # of the links of training data, without a warning
 log = logging.getLogger("laso.records")
 
@@ -101,6 +101,7 @@ class RecordsTask(ClusteringTask):
 
     name = "records"
     default_window = 50
+    measures_steps = False
 
     def __init__(self, *, different: str | None = None, **parameters: Any) -> None:
         super().__init__(different=TABLE if different is None else different, **parameters)
@@ -188,7 +189,8 @@ class RecordsTask(ClusteringTask):
 
     def default_update(self) -> Rule:
         """Return the perceptron against the best wrong node, with a large margin."""
-        return perceptron(weighting=worst, margin=MARGIN * getattr(self, "step_length_", 1.0))
+        templates = self.encoder_.templates if hasattr(self, "encoder_") else ()
+        return perceptron(weighting=worst, margin=float(max(1, MARGIN * len(templates))))
 
     def encode(self, inputs: Any, outputs: Any = None) -> Dataset:
         """Return tables as arrays; with outputs, to learn from."""
