@@ -17,7 +17,7 @@ from laso.tasks.clustering.task import ClusteringTask
 from laso.tasks.clustering.templates import OF_CLUSTERS, parse_templates
 
 CLUSTERS = "clusters"
-NEAREST = 40  # mentions before one that are always compared with it
+NEAREST = 80  # mentions before one that are always compared with it
 
 
 class CoreferenceTask(ClusteringTask):

@@ -67,8 +67,8 @@ PART = 4
 HEAD = PARTS + 2 * PART
 ATOM = 3  # integers of an atom: its kind, and two arguments
 # Kinds of atoms. Values of an item: a column. Bits: a word and a mask.
-ITEM, LAST, SECOND, THIRD, FIRST = range(5)
-WITH_LAST, WITH_FIRST, ANY, ALL, MOST, EARLIER, SIZE, RANK_OF, RECENT = range(5, 14)
+ITEM, LAST, SECOND, THIRD, FIRST, LATEST = range(6)
+WITH_LAST, WITH_FIRST, ANY, ALL, MOST, EARLIER, SIZE, RANK_OF, RECENT = range(6, 15)
 NOTHING = -3  # the value of an atom where there is no such member
 PLANES = 6  # bits of a count of members
 LARGEST = 9  # of sizes and ranks that are told apart
@@ -225,6 +225,13 @@ def atom_value(x, state, group, at, merged):
     """
     spec, items, item = x.spec, x.items, state[PLACED]
     kind, first, second = spec[at], spec[at + 1], spec[at + 2]
+    if kind == LATEST:
+        other = group
+        while is_within_reach(x, item, other):
+            if items[other, VALUES + first] >= 0:
+                return items[other, VALUES + first]
+            other = state[record_of(x, other) + PREVIOUS]
+        return NOTHING
     if kind <= FIRST:
         other = item
         if kind == FIRST:

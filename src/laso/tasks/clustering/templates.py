@@ -11,6 +11,7 @@ is a field of the items; its comparisons follow it after a dot:
     name.equal[earlier]      the outcomes that any earlier item has, whatever its cluster
     kind[item]               a value of the item itself
     kind[last], kind[first]  of a member; kind[last-1] and kind[last-2] of those before the last
+    kind[latest]             of the last member that has a known one
     size[all]                the number of members
     recent[all]              the number of members among the last 16 items
     rank[last]               the number of clusters with a later member
@@ -41,7 +42,7 @@ from laso.tasks.clustering.comparisons import CATEGORY, KINDS, OUTCOMES
 POSITION, SIZE, RANK, RECENT = "position", "size", "rank", "recent"
 OF_CLUSTERS = {SIZE: ("all", p.SIZE), RANK: ("last", p.RANK_OF), RECENT: ("all", p.RECENT)}
 OF_VALUES = {("item", 0): p.ITEM, ("last", 0): p.LAST, ("first", 0): p.FIRST}
-OF_VALUES |= {("last", -1): p.SECOND, ("last", -2): p.THIRD}
+OF_VALUES |= {("latest", 0): p.LATEST, ("last", -1): p.SECOND, ("last", -2): p.THIRD}
 OF_PAIRS = {"last": p.WITH_LAST, "first": p.WITH_FIRST, "any": p.ANY, "all": p.ALL}
 OF_PAIRS |= {"most": p.MOST, "earlier": p.EARLIER}
 OF_ITEM = ("item", "earlier")  # places that are in no cluster
@@ -91,7 +92,7 @@ class _ClusterParser(TemplateParser):
         elif comparison:
             known, expected = place in OF_PAIRS, listed([*OF_PAIRS])
         else:
-            known, expected = (place, offset) in OF_VALUES, "item, last, last-1, last-2 or first"
+            known, expected = (place, offset) in OF_VALUES, "item, last, last-1, last-2, first or latest"
         if not known:
             self.at = begin
             self.fail(f"one of the places {expected}" if comparison else expected)
