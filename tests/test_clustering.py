@@ -155,7 +155,7 @@ def test_one_path_is_good_if_all_is_known(case: Drawn):
         assert losses == [0.0 if each else 1.0 for each in good]
 
 
-@settings(quick, max_examples=400)
+@settings(quick, max_examples=150)
 @given(drawn(most=5, documents=1), st.randoms(use_true_random=False))
 def test_a_good_state_has_a_good_step_and_none_that_gold_contradicts(case: Drawn, random):
     x, y, [gold] = input_of(case.dataset, 0), output_of(case.dataset, 0), case.gold
@@ -172,6 +172,36 @@ def test_a_good_state_has_a_good_step_and_none_that_gold_contradicts(case: Drawn
                 assert {*ids} <= {None, gold[i]} or {*nearest} & {*part}
         steps.append(random.choice(good))
         state = REFERENCE.apply(x, state, steps[-1])
+
+
+def good_groups(encoder: ClusteringEncoder, values: str, gold: list[Any]) -> list[int]:
+    """Place all items but the last into one cluster; return the good groups of the last."""
+    document = Document([{"c": value} for value in values])
+    dataset = encoder.dataset([document], [gold])
+    x, y = input_of(dataset, 0), output_of(dataset, 0)
+    state = REFERENCE.initial(x)
+    for i in range(len(values) - 1):
+        step = (0, JOIN) if i else (0, NEW)
+        assert Clustering.is_good(x, y, np.array(state.row, np.int32), *step)
+        state = REFERENCE.apply(x, state, step)
+    row = np.array(state.row, np.int32)
+    steps = REFERENCE.operators(x, state)
+    return [group for group, label in steps if Clustering.is_good(x, y, row, group, label)]
+
+
+def test_a_member_that_is_not_compared_may_be_of_another_gold_cluster():
+    lists = Candidates(choose=lambda items: [[], [0], [0]])
+    encoder = ClusteringEncoder(FIELDS, parse_templates(["bias"]), lists)
+    assert good_groups(encoder, "xyz", [None, "a", "b"]) == [2]
+    assert good_groups(encoder, "xyz", [None, "a", None]) == [0, 2]
+    assert good_groups(encoder, "xyz", [None, None, "b"]) == [0, 2]
+
+
+def test_a_member_of_no_known_cluster_may_keep_an_item_from_its_own():
+    encoder = ClusteringEncoder(FIELDS, parse_templates(["bias"]), different="c")
+    assert good_groups(encoder, "xyx", [None, "a", "a"]) == [2]
+    plain = ClusteringEncoder(FIELDS, parse_templates(["bias"]))
+    assert good_groups(plain, "xyx", [None, "a", "a"]) == [1]
 
 
 def test_a_step_costs_what_its_right_label_costs():
