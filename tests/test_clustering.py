@@ -264,8 +264,8 @@ class Twin:
         if atom.place == "first":
             return f"{atom}={self.value(atom.column, before[0])}"
         if atom.place == "latest":
-            reached = list(takewhile(lambda j: self.is_known(i, j), reversed(before)))
-            known = [self.value(atom.column, j) for j in reached]
+            near = list(takewhile(lambda j: self.is_known(i, j), reversed(before)))
+            known = [self.value(atom.column, j) for j in near]
             return f"{atom}={next((value for value in known if value != 'missing'), 'none')}"
         back = 1 - atom.offset
         reached = all(self.is_known(i, j) for j in before[len(before) - back + 1 :])
