@@ -92,7 +92,8 @@ class _ClusterParser(TemplateParser):
         elif comparison:
             known, expected = place in OF_PAIRS, listed([*OF_PAIRS])
         else:
-            known, expected = (place, offset) in OF_VALUES, "item, last, last-1, last-2, first or latest"
+            known = (place, offset) in OF_VALUES
+            expected = "item, last, last-1, last-2, first or latest"
         if not known:
             self.at = begin
             self.fail(f"one of the places {expected}" if comparison else expected)
