@@ -24,6 +24,7 @@ from studies.linkage import run as linkage
 from studies.linkage.data import DATASETS as TABLES
 from studies.linkage.systems import SYSTEMS as LINKERS
 from studies.measure import ROOT, Row
+from studies.partitions import litbank
 from studies.peers import growth, joint, likelihood, parsing, report, single, tagging
 from studies.peers.parsers import SYSTEMS as PARSERS
 from studies.peers.systems import SYSTEMS
@@ -228,6 +229,22 @@ def run_linkage(options: Options) -> list[str]:
     return failures
 
 
+def run_litbank(options: Options) -> list[str]:
+    """Score coreference on the folds of LitBank."""
+    systems = [one_of("--systems", name, litbank.SYSTEMS) for name in options.systems]
+    files, failures = litbank.run(
+        say,
+        results=(options.results or litbank.RESULTS).resolve(),
+        systems=systems,
+        again=options.again,
+        part=options.of,
+        jobs=options.jobs,
+    )
+    for path in files:
+        say(f"wrote {path}")
+    return failures
+
+
 def run_defaults(options: Options) -> None:
     """Run the three parts of the study of defaults."""
     learners.run(say)
@@ -271,6 +288,7 @@ OPTIONS: dict[str, Row] = {
     "--systems": SOME,
     "--configs": SOME,
     "--tags": {**SOME, "choices": parsing.TAGS},
+    "--of": {"choices": ("test", "dev"), "default": "test", "help": "the parts that are scored"},
     "--work": {**FOLDER, "help": "where models stay"},
     "--decode": {**FLAG, "help": "only decode once more"},
     "--keys": {**SOME, "choices": [*speed.MEASURES]},
@@ -293,6 +311,8 @@ def studies() -> Iterator[tuple[str, Callable[[Options], object], str, str]]:
     yield "parsers", run_parsers, "dependency parsers (parsing.json)", PARSERS_OPTIONS
     text = "record linkage beside splink, dedupe and recordlinkage (linkage.json)"
     yield "linkage", run_linkage, text, "--results --again --corpus --systems"
+    text = "coreference on the folds of LitBank (litbank.json)"
+    yield "litbank", run_litbank, text, "--results --again --jobs --systems --of"
     yield "defaults", run_defaults, "learners on several corpora (defaults.json)", ""
     text = "first label, start, loading, tokens per second (speed.json)"
     yield "speed", run_speed, text, "--results --keys"
