@@ -17,7 +17,7 @@ from laso.data import find_corpus
 from laso.data.coreference import Text, read_coreference
 from studies import measure
 from studies.measure import ROOT, Failures, Job, Processes, Row, Say, load, run_missing
-from studies.partitions import report
+from studies.partitions import picture, report
 
 RESULTS = ROOT / "experiments" / "results"
 SEEDS = 3
@@ -84,7 +84,13 @@ def run(
             order=_place,
             failures=failures,
         )
-    return report.write(path) if part == "test" else [], failures
+        story = path.with_name(f"{path.stem}-story.json")
+        if part == "test" and not story.exists():
+            with failures.collect("the picture"):
+                measure.save(story, Processes(Path(work)).run(f"{picture.__name__}:find", {}))
+    if part != "test":
+        return [], failures
+    return [*report.write(path), *picture.write(story)], failures
 
 
 def _place(row: Row) -> tuple[int, str, int, int]:
