@@ -102,9 +102,7 @@ def drawn(clusters: Sequence[int]) -> str:
             begin = MARGIN + LETTER * starts[mention.first]
             end = MARGIN + LETTER * (starts[mention.last + 1] - 1)
             parts += _line(begin, end, y + DEPTH * held, cluster, numbers, differs)
-    parts.append(
-        _text(MARGIN, height - 8, "dotted: not in the cluster of its entity", None, 11)
-    )
+    parts.append(_text(MARGIN, height - 8, "dotted: not in the cluster of its entity", None, 11))
     return "\n".join([*parts, "</svg>", ""])
 
 
