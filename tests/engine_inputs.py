@@ -123,6 +123,29 @@ class Segmenting(CompiledProblem):
         return state[0] + group
 
 
+class Weighted(Segmenting):
+    """The same segments, whose features have values of their own: halves, so that sums are exact."""
+
+    weighted = True
+
+    @staticmethod
+    def block_features(x, block, out):
+        first, more = block // LONGEST, block % LONGEST
+        out.keys[0] = mix(mix(1, more), x.items[first + more, 0])
+        out.keys[1] = 7
+        out.values[0], out.values[1] = (1 + x.items[first, 0]) / 2, -0.5 * more
+        for i in range(more + 1):
+            out.keys[1] = mix(out.keys[1], x.items[first + i, 0])
+        return 2
+
+    @staticmethod
+    def features(x, state, group, out):
+        out.keys[0] = mix(2, state[1])
+        out.keys[1] = mix(mix(3, state[1]), group)
+        out.values[0], out.values[1] = 0.5, group / 2
+        return 2
+
+
 @dataclass(frozen=True)
 class Task:
     """A problem, the number of its labels, and inputs for it."""
@@ -365,5 +388,6 @@ TASKS = [
     ),
     Task(Clustering, 2, clustering_corpora(), True, used=records_size),
     Task(Segmenting, 2, segmenting_corpora(), True),
+    Task(Weighted, 2, segmenting_corpora(), True),
     Task(Joint, N_ROW, joint_corpora(), True, tolerance=1e-9),
 ]

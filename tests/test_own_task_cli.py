@@ -201,7 +201,7 @@ def test_settings_of_the_estimator(laso, folder):
     for option in ("--label", "--inputs", "--columns", "--templates", "--separator", "--comment"):
         shown = laso("train", "text.txt", *OWN, option, "x")
         assert shown.code == 2
-        assert f"{option} is for the built-in tasks" in shown.err
+        assert f"{option} is for files of columns" in shown.err
 
 
 def test_refit_and_a_development_file(laso, folder):
