@@ -124,7 +124,7 @@ class Segmenting(CompiledProblem):
 
 
 class Weighted(Segmenting):
-    """The same segments, whose features have values of their own: halves, so that sums are exact."""
+    """The same segments, with features that have values: halves, so that sums are exact."""
 
     weighted = True
 

@@ -105,6 +105,14 @@ def test_columns_of_a_full_file():
     assert [item["form"] for item in items] == ["noun", "name", "name"]
 
 
+def test_an_empty_last_column_keeps_its_place():
+    lines = ["#begin document (d); part 0", "d\t0\t0\tAnn\t_\t(0)", "d\t0\t1\tcame\t_\t", ""]
+    file = "\n".join([*lines, "#end document", ""])
+    [(text, ids)] = read_coreference(io.StringIO(file))
+    assert (text.sentences, ids) == ([["Ann", "came"]], ["0"])
+    assert write_coreference(text, [0]) == file.replace("came\t_\t", "came\t_\t-")
+
+
 def test_documents_parts_and_comments():
     first = document(["Ann/(1)", "ran"])
     second = document([], name="#begin document plain").replace("#end document\n", "")

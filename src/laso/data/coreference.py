@@ -177,12 +177,15 @@ class _Reader:
 
     def read(self, number: int, line: str) -> None:
         """Read a line: a word, or the end of a sentence."""
-        cells = line.split()
-        if not cells:
+        line = line.rstrip(" ")
+        cells = line.split("\t" if "\t" in line else None)  # after a tab, the last may be empty
+        if not line.strip():
             self._end_sentence()
             return
         if len(cells) < FEWEST:
             raise self.fail(f"found {len(cells)} columns, expected at least {FEWEST}", number)
+        if not cells[WORD]:
+            raise self.fail("found no word in the fourth column, expected one", number)
         text = self.text
         if not self.is_inside:
             self.is_inside = True
@@ -190,7 +193,7 @@ class _Reader:
                 rows.append([])
         place = len(text.sentences) - 1, len(text.sentences[-1])
         text.sentences[-1].append(cells[WORD])
-        text.rows[-1].append(line.rstrip().removesuffix(cells[-1]))
+        text.rows[-1].append(line.removesuffix(cells[-1]))
         many = len(cells) >= WITH_ENTITIES
         text.tags[-1].append(cells[TAG] if len(cells) > FEWEST else "_")
         text.speakers[-1].append(cells[SPEAKER] if many and cells[SPEAKER] not in EMPTY else None)
