@@ -440,3 +440,25 @@ class TemplateParser:
 def _compiled(pattern: str) -> re.Pattern[str]:
     """Return a pattern of the syntax; ``re`` has a cache, too, which takes longer than matching."""
     return re.compile(pattern, re.ASCII | re.DOTALL)
+
+
+def parse_places(
+    templates: str | Iterable[str | Template], parser: type[TemplateParser]
+) -> tuple[Template, ...]:
+    """Parse templates without windows and names, whose atoms have places of a task.
+
+    The parser's ``window`` parses one atom.
+    """
+    if isinstance(templates, str):
+        templates = without_comments(templates)
+    parsed = [t if isinstance(t, Template) else _in_places(t, parser) for t in templates]
+    return checked_number(dict.fromkeys(parsed))
+
+
+def _in_places(text: str, parser: type[TemplateParser]) -> Template:
+    if not isinstance(text, str):
+        raise BadTemplate(f"found the template {quoted(text)}, expected a string")
+    template = parser(text).parse()[0]
+    if template.name:
+        raise BadTemplate(f"template {shown(template)}: found a name, expected none here")
+    return template

@@ -32,9 +32,8 @@ from laso.features.templates import (
     Atom,
     Template,
     TemplateParser,
-    checked_number,
+    parse_places,
     shown,
-    without_comments,
 )
 from laso.tasks.clustering import problem as p
 from laso.tasks.clustering.comparisons import CATEGORY, KINDS, OUTCOMES
@@ -57,19 +56,7 @@ def parse_templates(templates: str | Iterable[str | Template]) -> tuple[Template
     >>> print(*parse_templates("kind[item]|name.equal[any]"))
     kind[item]|name.equal[any]
     """
-    if isinstance(templates, str):
-        templates = without_comments(templates)
-    parsed = [t if isinstance(t, Template) else _template(t) for t in templates]
-    return checked_number(dict.fromkeys(parsed))
-
-
-def _template(text: str) -> Template:
-    if not isinstance(text, str):
-        raise BadTemplate(f"found the template {quoted(text)}, expected a string")
-    template = _ClusterParser(text).parse()[0]
-    if template.name:
-        raise BadTemplate(f"template {shown(template)}: found a name, expected none here")
-    return template
+    return parse_places(templates, _ClusterParser)
 
 
 class _ClusterParser(TemplateParser):

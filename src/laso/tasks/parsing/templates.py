@@ -24,15 +24,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from laso.data.formats import FEATS
-from laso.errors import BadTemplate, quoted
 from laso.features.templates import (
     BIAS,
     Atom,
     Template,
     TemplateParser,
-    checked_number,
-    shown,
-    without_comments,
+    parse_places,
 )
 from laso.tasks.parsing import configuration as c
 
@@ -56,19 +53,7 @@ _PLACE = re.compile(r"(?P<of>[sb])(?P<number>\d{1,2})(?P<child>(?:\.[lr][12]){0,
 
 def parse_templates(templates: str | Iterable[str | Template]) -> tuple[Template, ...]:
     """Parse feature templates; a single string has one a line, lines with # are comments."""
-    if isinstance(templates, str):
-        templates = without_comments(templates)
-    parsed = [t if isinstance(t, Template) else _template(t) for t in templates]
-    return checked_number(dict.fromkeys(parsed))
-
-
-def _template(text: str) -> Template:
-    if not isinstance(text, str):
-        raise BadTemplate(f"found the template {quoted(text)}, expected a string")
-    template = _PlaceParser(text).parse()[0]
-    if template.name:
-        raise BadTemplate(f"template {shown(template)}: found a name, expected none for a parser")
-    return template
+    return parse_places(templates, _PlaceParser)
 
 
 class _PlaceParser(TemplateParser):
