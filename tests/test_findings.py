@@ -15,11 +15,11 @@ from studies.paper.joint import BEAMS, SCORES
 from studies.peers import growth
 from studies.peers import joint as crfsuite
 from studies.report import FEWEST, NOT_SHOWN, SHOWN, Contrast, judge, sample
-from tests import tree_findings  # noqa: F401 (its checks are registered)
+from tests import coreference_findings, tree_findings  # noqa: F401 (checks are registered)
 from tests.findings import CHECKS, holds
 
 ROOT = Path(__file__).parents[1]
-NAMES = ("joint.md", "table1.md", "trees.md", "speed.md", "defaults.md")
+NAMES = ("joint.md", "table1.md", "trees.md", "speed.md", "defaults.md", "coreference.md")
 PAGES = [ROOT / "docs" / "explanation" / name for name in NAMES]
 MARK = re.compile(r"<!-- holds: ([\w-]+) -->")
 ALL = ("abbreviations", "clusters", "lexicon", "names", "places", "stop-words")
@@ -28,7 +28,7 @@ NONE = ()
 FAMILIES = ("LaSOp", "LaSOa")
 TIME = {"train_s", "test_s", "cpu_s"}
 SCORED = {"f", "precision", "recall", *SCORES, "all_acc", "upos_acc", "xpos_acc", "feats_acc"}
-SCORED |= {*parsing.MEASURES, "dev"}
+SCORED |= {*parsing.MEASURES, "dev", "conll"}
 
 
 class Results:

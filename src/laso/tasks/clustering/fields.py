@@ -16,6 +16,7 @@ from laso.tasks.clustering.templates import OF_CLUSTERS, POSITION
 
 VALUE = "value"  # the field of items that have no fields
 MOST_CATEGORIES = 40  # values of a category; of text there are more
+PLAIN = frozenset({str, int, bool, tuple, list, dict, frozenset, set, type(None)})
 _NAME = re.compile(r"[A-Za-z_]\w*|\d+", re.ASCII)
 
 
@@ -31,7 +32,7 @@ class Document:
         rows = [fields_of(item) for item in items]
         names = dict.fromkeys(name for row in rows for name in row)
         self.columns: dict[str, list[Any]] = {
-            name: [plain(row.get(name)) for row in rows] for name in names
+            name: plain_values([row.get(name) for row in rows]) for name in names
         }
         self.source = source  # its number among the inputs, from 1
 
@@ -79,6 +80,11 @@ def fields_of(item: Any) -> Mapping[str, Any]:
         f"found {quoted(item)} as an item, expected a table or tuple of fields, an object with "
         "attributes, text or a number"
     )
+
+
+def plain_values(values: list[Any]) -> list[Any]:
+    """Return values without NumPy's types and pandas' missing values; most have neither."""
+    return values if {*map(type, values)} <= PLAIN else [plain(value) for value in values]
 
 
 def plain(value: Any) -> Any:
