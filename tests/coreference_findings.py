@@ -34,12 +34,7 @@ def types_of_entities_bring_about_a_point(results):
     return 0.5 < means[0] - means[1] < 1.5
 
 
-@holds("coreference-delayed")
-def delayed_updates_are_ahead_of_restarts(results):
-    gain, folds = ahead(results, "delayed 5", "LaSO 5")
-    return gain > 0 and folds > 5
-
-
-@holds("coreference-greedy")
-def a_beam_adds_less_than_a_point_to_the_local_model(results):
-    return 0 < ahead(results, "delayed 5", "greedy")[0] < 1
+@holds("coreference-beam")
+def a_beam_adds_little_to_the_local_model_with_either_strategy(results):
+    gains = [ahead(results, f"{name} 5", "greedy")[0] for name in ("delayed", "LaSO")]
+    return all(0 < gain < 0.5 for gain in gains) and abs(gains[0] - gains[1]) < 0.3
