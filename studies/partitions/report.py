@@ -61,19 +61,20 @@ def markdown(rows: Sequence[Row]) -> str:
 
 def beams(rows: Sequence[Row]) -> str:
     """Return the table of strategies and widths of the beam."""
-    lines = []
+    lines, measured = [], {row["system"].rpartition(" ")[2] for row in rows}
+    widths = [b for b in BEAMS if str(b) in measured]
     for key, name in STRATEGIES.items():
-        systems = [LOCAL if (key, b) == ("LaSO", 1) else f"{key} {b}" for b in BEAMS]
+        systems = [LOCAL if (key, b) == ("LaSO", 1) else f"{key} {b}" for b in widths]
         lines.append([name, *(cell(rows, system, "conll") for system in systems)])
     wins = ["folds in which delayed is ahead"]
-    for b in BEAMS:
+    for b in widths:
         other = LOCAL if b == 1 else f"LaSO {b}"
         both = by_fold(rows, f"delayed {b}", "conll"), by_fold(rows, other, "conll")
         shared = both[0].keys() & both[1].keys()
         ahead = sum(both[0][fold] > both[1][fold] for fold in shared)
         wins.append(f"{ahead} of {len(shared)}" if shared else "")
     seeds = {row["seed"] for row in rows}
-    head = ["CoNLL F", *(f"beam {b}" for b in BEAMS)]
+    head = ["CoNLL F", *(f"beam {b}" for b in widths)]
     return (
         f"## Strategies and beams\n\n{table(head, [*lines, wins], left=1)}\n\n"
         f"Cells without a deviation are of one seed, the others of {len(seeds)}.\n"
