@@ -238,17 +238,18 @@ def mentions_of(text: Text) -> list[dict[str, Any]]:
         starts.append(starts[-1] + len(written))
     longest = {(m.sentence, m.first): m.last for m in reversed(text.mentions)}
     items = list[dict[str, Any]]()
-    within = list[int]()  # the quotation of each mention
+    quotations = list[Quotation | None]()  # that each mention is in
     for i, mention in enumerate(text.mentions):
         item = _of_words(text, mention, text.heads[i] if text.heads else None)
         sentence, first, last = mention
         words = text.sentences[sentence]
         begin = starts[sentence] + first
-        quotation = speech.of_word[begin]
-        within.append(quotation)
+        number = speech.of_word[begin]
+        quotation = speech.quotations[number] if number >= 0 else None
+        quotations.append(quotation)
         item["type"] = text.types[i] if text.types else None
         item["sentence"] = sentence
-        item["quoted"] = "yes" if quotation >= 0 else "no"
+        item["quoted"] = "yes" if quotation else "no"
         item["span"] = (begin, starts[sentence] + last + 1)
         item["before"] = closed(words[first - 1]) if first else "^"
         item["after"] = closed(words[last + 1]) if last + 1 < len(words) else "$"
@@ -256,19 +257,15 @@ def mentions_of(text: Text) -> list[dict[str, Any]]:
         is_owner = longest[sentence, first] > last
         item["case"] = case_of(words, mention, item, is_owner=is_owner)
         item["narration"] = None
-        if quotation < 0:
+        if quotation is None:
             item["narration"] = "first" if item["person"] == "1" else "third"
         same = i and text.mentions[i - 1].sentence == sentence
-        number = int(items[-1]["place"]) + 1 if same else 1
-        item["place"] = str(min(number, 4))
-        item["turn"] = speech.quotations[quotation].utterance if quotation >= 0 else None
-        item["side"] = _sides(
-            item,
-            speech.quotations[quotation] if quotation >= 0 else None,
-            [speech.quotations[n] for n in spoken.get(i, ())],
-        )
+        place = int(items[-1]["place"]) + 1 if same else 1
+        item["place"] = str(min(place, 4))
+        item["turn"] = quotation.utterance if quotation else None
+        item["side"] = _sides(item, quotation, spoken.get(i, ()))
         items.append(item)
-    _name_speakers(items, [speech.quotations[n] if n >= 0 else None for n in within], speech)
+    _name_speakers(items, quotations, speech)
     return items
 
 
@@ -309,12 +306,12 @@ def alike(item: dict[str, Any]) -> list[str]:
     return sorted(shared)
 
 
-def _spoken(speech: Speech) -> dict[int, list[int]]:
-    """Return for each mention that says something the numbers of its quotations."""
-    spoken: dict[int, list[int]] = {}
-    for n, quotation in enumerate(speech.quotations):
+def _spoken(speech: Speech) -> dict[int, list[Quotation]]:
+    """Return for each mention that says something its quotations."""
+    spoken: dict[int, list[Quotation]] = {}
+    for quotation in speech.quotations:
         if quotation.speaker is not None:
-            spoken.setdefault(quotation.speaker, []).append(n)
+            spoken.setdefault(quotation.speaker, []).append(quotation)
     return spoken
 
 

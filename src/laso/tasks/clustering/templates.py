@@ -36,7 +36,7 @@ from laso.features.templates import (
     shown,
 )
 from laso.tasks.clustering import problem as p
-from laso.tasks.clustering.comparisons import CATEGORY, KINDS, OUTCOMES
+from laso.tasks.clustering.comparisons import CATEGORY, KINDS
 
 POSITION, SIZE, RANK, RECENT = "position", "size", "rank", "recent"
 OF_CLUSTERS = {SIZE: ("all", p.SIZE), RANK: ("last", p.RANK_OF), RECENT: ("all", p.RECENT)}
@@ -142,8 +142,3 @@ def default_templates(kinds: Mapping[str, str], own: Sequence[str] = ()) -> tupl
         templates += [f"{a}[{place}]|{b}[{place}]" for place in ("last", "any", "all")]
         templates.append(f"{a}[earlier]|{b}[earlier]")
     return tuple(templates)
-
-
-def outcome_names(comparison: str) -> tuple[str, ...]:
-    """Return the names of the outcomes of a comparison."""
-    return OUTCOMES[comparison]
