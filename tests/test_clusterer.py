@@ -397,7 +397,7 @@ WRONG: list[tuple[dict[str, Any], Any, Any, type[Exception], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("how", "x", "y", "error", "message"), WRONG, ids=lambda v: str(v)[:40])
+@pytest.mark.parametrize(("how", "x", "y", "error", "message"), WRONG, ids=[w[-1] for w in WRONG])
 def test_what_is_wrong_is_told(how, x, y, error, message):
     with pytest.raises(error, match=message):
         Clusterer(epochs=1, **how).fit(x, y)
