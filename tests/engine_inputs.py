@@ -14,16 +14,24 @@ import numpy as np
 from hypothesis import strategies as st
 
 from laso.engine.hashing import mix
-from laso.engine.layout import BLOCKS, MAX_FEATURES, MAX_GROUPS, STATE_SIZE, STEPS, Dataset
+from laso.engine.layout import (
+    BLOCKS,
+    MAX_FEATURES,
+    MAX_GROUPS,
+    STATE_SIZE,
+    STEPS,
+    VECTORS,
+    Dataset,
+)
 from laso.engine.problem import CompiledProblem
 from laso.features.windows import LABEL_ATOM
 from laso.tasks.clustering.problem import Clustering
 from laso.tasks.constraints import Constraints
 from laso.tasks.joint import problem as joint
 from laso.tasks.joint.layers import JointTemplate, Layers, Pair
-from laso.tasks.joint.problem import Joint
-from laso.tasks.parsing.arc_hybrid import ArcHybrid
-from laso.tasks.parsing.configuration import SIZE, STACK, WIDTH
+from laso.tasks.joint.problem import DenseJoint, Joint
+from laso.tasks.parsing.arc_hybrid import ArcHybrid, DenseArcHybrid
+from laso.tasks.parsing.configuration import DENSE, SIZE, STACK, WIDTH
 from laso.tasks.parsing.encoder import ParsingEncoder
 from laso.tasks.parsing.templates import (
     default_templates,
@@ -31,7 +39,7 @@ from laso.tasks.parsing.templates import (
     parse_templates,
 )
 from laso.tasks.tagging import problem as tagging
-from laso.tasks.tagging.problem import Tagging
+from laso.tasks.tagging.problem import DenseTagging, Tagging
 from tests.clustering_inputs import clustering_corpora, records_size
 
 MAX_LENGTH = 5
@@ -54,6 +62,7 @@ class Segmenting(CompiledProblem):
         out[MAX_GROUPS] = LONGEST
         out[MAX_FEATURES] = 2
         out[BLOCKS] = LONGEST * n
+        out[VECTORS] = 3  # read by DenseSegmenting
         out[STEPS] = n
 
     @staticmethod
@@ -376,6 +385,45 @@ def segmenting_corpora(draw: Any) -> Dataset:
     return corpus_of(_rows(draw, sizes), outputs, [0])
 
 
+# Dense vectors beside the features of blocks. Their dimensions are halves, so that sums are exact.
+
+
+class DenseSegmenting(Segmenting):
+    """Segments that have the vectors of their first and last item, and of the one before."""
+
+    @staticmethod
+    def vectors(x, block, i):
+        first, more = block // LONGEST, block % LONGEST
+        if i == 0:
+            return first + more, 0
+        return first - 1, (i if i == 1 or (i == 2 and more == 0) else -1)
+
+
+class DenseWeighted(DenseSegmenting, Weighted):
+    """The same beside features that have values."""
+
+
+@st.composite
+def with_vectors(draw: Any, corpora: st.SearchStrategy[Dataset], dense: Any = None) -> Dataset:
+    """Corpora with a dense vector for each item; ``dense`` changes their constants."""
+    corpus = draw(corpora)
+    n, size = len(corpus.items), draw(st.integers(1, 3))
+    halves = st.lists(st.integers(-2, 2), min_size=n * size, max_size=n * size)
+    vectors = np.array(draw(halves), np.float32).reshape(n, size) / np.float32(2)
+    corpus = corpus._replace(vectors=vectors)
+    return corpus if dense is None else corpus._replace(spec=dense(draw, corpus.spec.copy()))
+
+
+def _around(draw: Any, spec: Any) -> Any:
+    spec[tagging.AROUND] = draw(st.integers(0, 1))
+    return spec
+
+
+def _elements(draw: Any, spec: Any) -> Any:
+    spec[DENSE] = draw(st.integers(1, 3))
+    return spec
+
+
 TASKS = [
     Task(Tagging, N_TAGS, tagging_corpora(), True),
     Task(
@@ -390,4 +438,16 @@ TASKS = [
     Task(Segmenting, 2, segmenting_corpora(), True),
     Task(Weighted, 2, segmenting_corpora(), True),
     Task(Joint, N_ROW, joint_corpora(), True, tolerance=1e-9),
+    Task(DenseSegmenting, 2, with_vectors(segmenting_corpora()), True),
+    Task(DenseWeighted, 2, with_vectors(segmenting_corpora()), True),
+    Task(DenseTagging, N_TAGS, with_vectors(tagging_corpora(), _around), True),
+    Task(
+        DenseArcHybrid,
+        len(OPERATORS),
+        with_vectors(parsing_corpora(), _elements),
+        False,
+        used=configuration_size,
+        tolerance=1e-9,
+    ),
+    Task(DenseJoint, N_ROW, with_vectors(joint_corpora()), True, tolerance=1e-9),
 ]

@@ -34,6 +34,7 @@ PROMISES = {
     at.Method.FEATURES: "the number of features must stay within MAX_FEATURES",
     at.Method.KEY: "the key must rise with every step and stay within STEPS",
     at.Method.CHOICES: "a listed label must exist",
+    at.Method.VECTORS: "the number of vectors of a block must stay within VECTORS",
 }
 OF_LIMITS = {
     at.BAD_COUNT: "MAX_LABELS must stay within the width of the weights",

@@ -15,6 +15,7 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 NO_COSTS: Array = np.zeros(0)
+NO_VECTORS: Array = np.zeros((0, 0), np.float32)
 SLACK = 64  # entries beyond the promised size, so that a small overflow does no harm
 
 
@@ -34,6 +35,7 @@ class Input(NamedTuple):
     values: Array  # float32, beside pool
     spec: Array  # int64, the constants of the problem
     costs: Array = NO_COSTS  # float64 (labels,): of missing each label; no entries: 1 for each
+    vectors: Array = NO_VECTORS  # float32 (items, dimensions): dense vectors; no rows: none
 
 
 class Out(NamedTuple):
@@ -54,6 +56,7 @@ class Dataset(NamedTuple):
     outputs: Array  # int32
     output_starts: Array  # int64
     costs: Array = NO_COSTS
+    vectors: Array = NO_VECTORS  # beside items
 
 
 class Limit(IntEnum):
@@ -72,6 +75,7 @@ class Limit(IntEnum):
     PARTIAL_STATES = 7
     FEATURES_OF_STATE = 8
     FORM = 9
+    VECTORS = 10
 
 
 class Form(IntEnum):
@@ -84,7 +88,7 @@ class Form(IntEnum):
 
 
 STATE_SIZE, MAX_GROUPS, MAX_FEATURES, BLOCKS, STEPS, FACTORS = tuple(Limit)[:6]
-MAX_LABELS, PARTIAL_STATES, FEATURES_OF_STATE, FORM = tuple(Limit)[6:]
+MAX_LABELS, PARTIAL_STATES, FEATURES_OF_STATE, FORM, VECTORS = tuple(Limit)[6:]
 ANY_FORM, KEY_OF_GROUP, SEGMENTS, CHAIN = Form
 SAME_LABEL = -1  # of a factor: it takes the step's own label
 
@@ -101,10 +105,11 @@ class Method(IntEnum):
     FEATURES = 6
     KEY = 7
     CHOICES = 8
+    VECTORS = 9
 
 
 IN_LIMITS, IN_GROUPS, IN_FACTORS, IN_BLOCK, IN_SUB_BLOCK, IN_BLOCK_FEATURES = tuple(Method)[:6]
-IN_FEATURES, IN_KEY, IN_CHOICES = tuple(Method)[6:]
+IN_FEATURES, IN_KEY, IN_CHOICES, IN_VECTORS = tuple(Method)[6:]
 
 
 class Status(IntEnum):

@@ -18,6 +18,7 @@ NAMES = (
     "block",
     "sub_block",
     "block_features",
+    "vectors",
     "features",
     "name",
     "allowed",
@@ -28,7 +29,7 @@ NAMES = (
     "key",
     "signature",
 )
-FLAGS = ("WEIGHTED", "FULL", "FACTORED", "NARROWED", "NAMED")
+FLAGS = ("WEIGHTED", "FULL", "FACTORED", "NARROWED", "NAMED", "DENSE")
 REPLACED = {
     "labels": "out[MAX_LABELS] in limits",
     "n_choices": "choices",
@@ -54,6 +55,10 @@ class CompiledProblem:
     Features come in bundles: those of a block, which many steps of an input share, and those of a
     group in a state. The engine sums a block, with its sub-blocks, once for an input while the
     weights stay the same, and a bundle that has a ``name`` once for all inputs.
+
+    A block may have dense vectors beside its features: rows of ``x.vectors``. Each adds the product
+    of the vector and a matrix of weights, which has a row for each dimension and a column for each
+    label. These rows are rows of weights like those of features, and a dimension is the value.
 
     Where a step makes several decisions at once, its score is a sum of factors. ``factors`` names
     further groups whose features the step has too, each with a label of its own. The engine
@@ -111,6 +116,8 @@ class CompiledProblem:
 
             CHAIN, for exact search: step t labels item t, in group 0, with any label. Its block is
             t. Its signature and its only other feature depend on the previous label alone.
+        VECTORS, default=0
+            The number of vectors of a block.
         """
         raise NotImplementedError
 
@@ -155,6 +162,15 @@ class CompiledProblem:
     def block_features(x: Any, block: int, out: Any) -> int:
         """Write the block's own features, and return their number; they depend on x and block."""
         return 0
+
+    @staticmethod
+    def vectors(x: Any, block: int, i: int) -> tuple[int, int]:
+        """Return the i-th dense vector of a block: its row in x.vectors, and its weights' number.
+
+        Vectors with the same number share their weights; the number -1 means: no more. A row that
+        does not exist adds nothing.
+        """
+        return -1, -1
 
     @staticmethod
     def features(x: Any, state: Any, group: int, out: Any) -> int:
@@ -245,6 +261,11 @@ def has_named_factors(problem: type[CompiledProblem]) -> bool:
     return is_named(problem) and is_factored(problem)
 
 
+def is_dense(problem: type[CompiledProblem]) -> bool:
+    """Return whether blocks of a problem have dense vectors."""
+    return problem.vectors is not CompiledProblem.vectors
+
+
 def is_capped(problem: type[CompiledProblem]) -> bool:
     """Return whether bounds on weights can prune steps of a problem."""
     return is_named(problem) != is_factored(problem) and not problem.weighted
@@ -261,4 +282,5 @@ def flags_of(problem: type[CompiledProblem], *, full: bool) -> dict[str, bool]:
         "FACTORED": is_factored(problem),
         "NARROWED": is_narrowed(problem),
         "NAMED": is_named(problem),
+        "DENSE": is_dense(problem),
     }

@@ -16,7 +16,7 @@ import numpy as np
 from laso.engine import layout as at
 from laso.engine.hashing import mix
 from laso.engine.kernels.promises import write_defaults
-from laso.engine.kernels.weight_table import drop_features
+from laso.engine.kernels.weight_table import drop_features, write_vector
 from laso.engine.layout import Array, Dataset, Input, Out
 from laso.engine.options import own_key
 from laso.engine.problem import CompiledProblem
@@ -95,7 +95,7 @@ class Reference(Problem):
         out = Out(*(np.ones(self._limits(x)[at.MAX_FEATURES], t) for t in (np.int64, np.float64)))
         vector: dict[Any, float] = {}
 
-        def add(n: int, label: int) -> None:
+        def add(n: int, label: int, out: Out = out) -> None:
             for key, value in zip(out.keys[:n].tolist(), out.values[:n].tolist(), strict=True):
                 if self.hash_bits:
                     key &= (1 << self.hash_bits) - 1
@@ -104,6 +104,10 @@ class Reference(Problem):
         for group, label in self._factors(x, row, operator):
             for block in self._blocks(x, int(self.problem.block(x, row, group))):
                 add(self._block_features(x, block, out), label)
+                for vector_row, weights in self._vectors(x, block):
+                    dimensions = vector_buffer(x)
+                    n = write_vector(x.vectors[vector_row], weights, dimensions, 0)
+                    add(n, label, dimensions)
             add(self.problem.features(x, row, group, out), label)
         return vector
 
@@ -112,6 +116,16 @@ class Reference(Problem):
         if not share:
             return n
         return drop_features(out, n, mix(visit, block), share)
+
+    def _vectors(self, x: Input, block: int) -> Iterator[tuple[int, int]]:
+        """Yield row and weights of the dense vectors of a block that exist."""
+        for i in range(self._limits(x)[at.VECTORS] + 1):
+            row, weights = self.problem.vectors(x, block, i)
+            if weights < 0:
+                return
+            if 0 <= row < len(x.vectors):
+                yield int(row), int(weights)
+        raise self._endless("vectors")
 
     def _factors(self, x: Input, row: Array, operator: Operator) -> Iterator[Operator]:
         """Yield group and label of the factors of a step, whose own are the first."""
@@ -157,6 +171,12 @@ class Reference(Problem):
         return float(self.problem.loss(x, y, before, *state.step, was_good, good))
 
 
+def vector_buffer(x: Input) -> Out:
+    """Return a buffer for one dense vector of an input."""
+    size = x.vectors.shape[1]
+    return Out(np.zeros(size, np.int64), np.zeros(size))
+
+
 def limits_of(problem: type[CompiledProblem], x: Input, n_labels: int) -> Array:
     """Return the limits of an input; rows of weights have so many labels."""
     limits = np.zeros(len(at.Limit), np.int64)
@@ -168,8 +188,9 @@ def limits_of(problem: type[CompiledProblem], x: Input, n_labels: int) -> Array:
 
 def input_of(dataset: Dataset, i: int) -> Input:
     """Return input i of a dataset."""
-    items = dataset.items[dataset.starts[i] : dataset.starts[i + 1]]
-    return Input(items, dataset.pool, dataset.values, dataset.spec, dataset.costs)
+    part = slice(dataset.starts[i], dataset.starts[i + 1])
+    items, vectors = dataset.items[part], dataset.vectors[part]
+    return Input(items, dataset.pool, dataset.values, dataset.spec, dataset.costs, vectors)
 
 
 def output_of(dataset: Dataset, i: int) -> Array:

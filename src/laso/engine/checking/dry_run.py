@@ -29,6 +29,7 @@ NEEDED_BY = {
     at.MAX_FEATURES: "features",
     at.BLOCKS: "block",
     at.FACTORS: "factors",
+    at.VECTORS: "vectors",
 }
 FACTS = {at.PARTIAL_STATES: 1, at.FEATURES_OF_STATE: 1, at.FORM: len(at.Form) - 1}
 PROMISE_MORE = "Correct the method, or let limits promise more."
@@ -70,6 +71,7 @@ class Trial:
             guarded(dataset.values, "x.values"),
             guarded(dataset.spec, "x.spec"),
             guarded(dataset.costs, "x.costs"),
+            guarded(dataset.vectors[begin:end], "x.vectors"),
         )
         begin, end = dataset.output_starts[i : i + 2] if learning else (0, 0)
         self.y = guarded(dataset.outputs[begin:end], "y")
@@ -214,10 +216,7 @@ class Trial:
         """Call what scoring the steps of a group calls; return the features in no block."""
         features = self._features_of(state, group)
         for i in count():
-            pair = self._call("factors", self.x, state, group, i)
-            if not isinstance(pair, tuple) or len(pair) != 2:
-                raise self._wrong_type("factors", pair, "two integers")
-            other, label = (self._as_integer("factors", one) for one in pair)
+            other, label = self._pair("factors", self.x, state, group, i)
             if other < 0:
                 break
             promise = "a factor's group must be below FACTORS, and its label must exist"
@@ -257,7 +256,18 @@ class Trial:
                 self._check_end("sub_block", i, block)
                 pending.append(below)
             written = self._features("block_features", self.x, block)
-            self._check_name(state, group, block, written)
+            if not self._n_vectors(block):
+                self._check_name(state, group, block, written)
+
+    def _n_vectors(self, block: int) -> int:
+        """Check the dense vectors of a block, and return their number."""
+        most = int(self.limits[at.VECTORS])
+        for i in count():
+            _, weights = self._pair("vectors", self.x, block, i)
+            if weights < 0:
+                return i
+            promise = "the number of vectors of a block must stay within VECTORS"
+            self._within("vectors", i + 1, 0, most, promise)
 
     def _check_name(self, state: Array, group: int, block: int, written: list[Any]) -> None:
         """Check that bundles of equal names have equal features; factors have their own names."""
@@ -381,6 +391,13 @@ class Trial:
 
     def _call(self, name: str, *arguments: Any) -> Any:
         return self.methods[name](*arguments)
+
+    def _pair(self, name: str, *arguments: Any) -> tuple[int, int]:
+        pair = self._call(name, *arguments)
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise self._wrong_type(name, pair, "two integers")
+        first, second = (self._as_integer(name, one) for one in pair)
+        return first, second
 
     def _integer(self, name: str, *arguments: Any) -> int:
         return self._as_integer(name, self._call(name, *arguments))

@@ -21,6 +21,7 @@ from laso.engine.kernels.promises import (
     checked_block_features,
     checked_features,
     checked_sub_block,
+    has_vectors,
     max_labels,
 )
 from laso.engine.kernels.weight_table import (
@@ -154,8 +155,10 @@ def add_sub_blocks(x, run, number):
 
 
 def own_name(x, run, number):
-    """Return the mark of a block's own features; 0: it has none, or some features are left out."""
-    return name(x, run.states[0], 0, number) if run.meta[DROPOUT] == 0 else 0
+    """Return the mark of a block's own features; 0: no other input shares them."""
+    if run.meta[DROPOUT] > 0 or has_vectors(x, number):
+        return 0
+    return name(x, run.states[0], 0, number)
 
 
 def add_own(x, table, run, number, sums):

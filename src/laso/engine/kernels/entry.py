@@ -47,6 +47,7 @@ def input_of(dataset, i):
         dataset.values,
         dataset.spec,
         dataset.costs,
+        dataset.vectors[dataset.starts[i] : dataset.starts[i + 1]],
     )
 
 

@@ -8,10 +8,15 @@ function without arguments: ``bool()`` is False.
 
 from __future__ import annotations
 
-WEIGHTED = FULL = FACTORED = NARROWED = NAMED = bool
+WEIGHTED = FULL = FACTORED = NARROWED = NAMED = DENSE = bool
 limits = initial = groups = factors = choices = None
-block = sub_block = block_features = features = name = None
+block = sub_block = block_features = vectors = features = name = None
 allowed = apply = is_goal = is_good = loss = key = signature = None
+
+
+def has_values():
+    """Return whether features of the problem, or dimensions of vectors, have values."""
+    return WEIGHTED() or DENSE()
 
 
 def shares_blocks():

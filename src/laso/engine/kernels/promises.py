@@ -12,6 +12,7 @@ import math
 
 from laso.engine.hashing import mix
 from laso.engine.kernels.placeholders import (
+    DENSE,
     NARROWED,
     WEIGHTED,
     block,
@@ -21,8 +22,9 @@ from laso.engine.kernels.placeholders import (
     features,
     limits,
     sub_block,
+    vectors,
 )
-from laso.engine.kernels.weight_table import drop_features
+from laso.engine.kernels.weight_table import drop_features, write_vector
 from laso.engine.layout import (
     BAD_BLOCK,
     BAD_COUNT,
@@ -43,6 +45,7 @@ from laso.engine.layout import (
     IN_FEATURES,
     IN_LIMITS,
     IN_SUB_BLOCK,
+    IN_VECTORS,
     MAX_FEATURES,
     MAX_GROUPS,
     MAX_LABELS,
@@ -52,6 +55,7 @@ from laso.engine.layout import (
     SEGMENTS,
     SLACK,
     STEPS,
+    VECTORS,
     VISIT,
     Array,
     Input,
@@ -87,6 +91,8 @@ def write_limits(x, width, out):
     """Write the limits of an input over their defaults."""
     write_defaults(x, width, out)
     limits(x, out)
+    if DENSE():  # the vectors of a block follow its features in their buffer
+        out[MAX_FEATURES] += out[VECTORS] * x.vectors.shape[1]
 
 
 def begin_input(x, run):
@@ -165,6 +171,9 @@ def checked_values(run, out, n, method):
         if bad:
             note_fault(run.meta, BAD_VALUE, method, bad, 0, 0)
             return 0
+    elif DENSE():
+        for f in range(n):
+            out.values[f] = 1.0
     return n
 
 
@@ -179,7 +188,27 @@ def block_features_in(x, number, run, out):
     n = checked_values(run, out, n, IN_BLOCK_FEATURES)
     if run.meta[DROPOUT] > 0:
         n = drop_features(out, n, mix(run.meta[VISIT], number), run.meta[DROPOUT])
+    return append_vectors(x, number, run, out, n) if DENSE() else n
+
+
+def append_vectors(x, number, run, out, n):
+    """Write the dense vectors of a block behind its n features; return the number of all."""
+    i, size, most = 0, x.vectors.shape[1], most_features(run)
+    row, weights = vectors(x, number, i)
+    while weights >= 0:
+        if i == run.limits[VECTORS] or n + size > most:
+            note_fault(run.meta, BAD_COUNT, IN_VECTORS, i + 1, 0, run.limits[VECTORS])
+            return n
+        if 0 <= row < x.vectors.shape[0]:
+            n = write_vector(x.vectors[row], weights, out, n)
+        i += 1
+        row, weights = vectors(x, number, i)
     return n
+
+
+def has_vectors(x, number):
+    """Return whether a block has dense vectors, with which no other input shares its features."""
+    return DENSE() and vectors(x, number, 0)[1] >= 0
 
 
 def checked_block(x, state, group, run):

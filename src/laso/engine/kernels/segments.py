@@ -44,6 +44,7 @@ from laso.engine.kernels.promises import (
     checked_block_features,
     checked_features,
     chosen_label,
+    has_vectors,
     max_labels,
     most_features,
     n_chosen,
@@ -304,7 +305,7 @@ def sum_segment(x, table, run, number, n_listed, least):
     sums, label_sums = run.bundle_sums[number], run.sums
     add_sub_blocks(x, run, number)
     n = shorten_keys(run.out.keys, checked_block_features(x, number, run), table.ints[BITS])
-    if run.caps.shape[0] > 1:
+    if run.caps.shape[0] > 1 and not has_vectors(x, number):
         bound = highest_listed(run, number, n_listed)
         bound += 1e-6 * abs(bound)
         if bound + cap_of(run, n) < least:

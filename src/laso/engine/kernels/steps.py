@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from laso.engine.hashing import prefetch
 from laso.engine.kernels.factors import factor_group, factor_label
-from laso.engine.kernels.placeholders import WEIGHTED
+from laso.engine.kernels.placeholders import has_values
 from laso.engine.kernels.promises import (
     checked_block,
     checked_block_features,
@@ -93,7 +93,7 @@ def step_score(x, state, group, label, table, run):
                     prefetch(v[:, at], max(rows[f], 0))
             for f in range(n):
                 if rows[f] >= 0:
-                    if WEIGHTED():
+                    if has_values():
                         one += weight_at(table, rows[f], at) * values[f]
                     else:
                         one += weight_at(table, rows[f], at)

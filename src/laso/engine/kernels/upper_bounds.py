@@ -9,7 +9,7 @@ import numpy as np
 from laso.engine.hashing import flat, prefetch
 from laso.engine.kernels.bundles import highest, n_blocks, sum_block
 from laso.engine.kernels.placeholders import has_bounds, sub_block
-from laso.engine.kernels.promises import checked_block_features
+from laso.engine.kernels.promises import checked_block_features, has_vectors
 from laso.engine.kernels.weight_table import (
     LINE,
     fill,
@@ -30,7 +30,8 @@ def bound_block(x, table, run, number):
     versions, version = run.bundle_names, run.meta[VERSION]
     if versions[number] == version or versions[number] == -version:
         return
-    if not has_bounds() or run.caps.shape[0] == 1 or sub_block(x, number, 0) >= 0:
+    bounded = has_bounds() and run.caps.shape[0] > 1 and not has_vectors(x, number)
+    if not bounded or sub_block(x, number, 0) >= 0:
         sum_block(x, table, run, number)
         return
     n = shorten_keys(run.out.keys, checked_block_features(x, number, run), table.ints[BITS])

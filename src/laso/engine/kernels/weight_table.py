@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from laso.engine.hashing import flat, mix, prefetch
-from laso.engine.kernels.placeholders import WEIGHTED
+from laso.engine.kernels.placeholders import has_values
 from laso.engine.layout import (
     BITS,
     DROPOUT_SCALE,
@@ -20,6 +20,7 @@ from laso.engine.layout import (
 )
 
 PACKED_BITS, PACKED_MASK = 16, (1 << 16) - 1  # of packed rows: the length is below the start
+VECTORS_OF = 0x56454354  # so that keys of vectors are not those of other features
 LINE = 16  # weights that come into the processor's cache at once
 
 
@@ -27,6 +28,21 @@ def fill(array, value):
     """Set all entries. (Assigning to a slice does the same but takes Numba long to compile.)"""
     for i in range(array.shape[0]):
         array[i] = value
+
+
+def vector_key(weights, i):
+    """Return the key of the i-th dimension of vectors; neighbours are neighbours in the table."""
+    return (mix(mix(VECTORS_OF, weights), i // LINE) & -LINE) | (i % LINE)
+
+
+def write_vector(vector, weights, out, n):
+    """Append the keys and values of a vector's dimensions to n features; return their number."""
+    keys, values, size = out.keys, out.values, vector.shape[0]
+    for first in range(0, size, LINE):
+        key = vector_key(weights, first)
+        for i in range(first, min(first + LINE, size)):
+            keys[n + i], values[n + i] = key | (i - first), vector[i]
+    return n + size
 
 
 def slot_of(slots, feature):
@@ -67,7 +83,7 @@ def keep_known(table, out, n):
     for f in range(n):
         bit = keys[f] & mask
         keys[known] = keys[f]
-        if WEIGHTED():
+        if has_values():
             values[known] = values[f]
         known += (bloom[bit >> 3] >> (bit & 7)) & 1
     return known
@@ -192,7 +208,7 @@ def add_entry_to_row(table, row, label):
 def add_full_row(weights, value, sums):
     """Add the weights of a full row to the sums."""
     for label in range(sums.shape[0]):
-        if WEIGHTED():
+        if has_values():
             sums[label] += weights[label] * value
         else:
             sums[label] += weights[label]
@@ -208,11 +224,11 @@ def add_sparse_rows(table, values, rows, known, sums):
     for i in range(known):
         first, n = start_of(table, rows[i]), length_of(table, rows[i])
         if n == labels:
-            add_full_row(weights[first : first + n], values[i] if WEIGHTED() else 1.0, sums)
+            add_full_row(weights[first : first + n], values[i] if has_values() else 1.0, sums)
             continue
         apart = n if packed else 0
         for e in range(first, first + n):
-            if WEIGHTED():
+            if has_values():
                 sums[names[e + apart]] += weights[e] * values[i]
             else:
                 sums[names[e + apart]] += weights[e]
@@ -250,7 +266,7 @@ def find_rows(table, out, n, rows):
             prefetch(last, max(rows[known], 0))  # most rows begin and end in two lines of the cache
             for label in range(LINE, width - LINE, LINE):
                 prefetch(weights, first + label)
-        if WEIGHTED():
+        if has_values():
             values[known] = values[f]
         known += rows[known] >= 0
     return known
@@ -279,7 +295,7 @@ def add_known_rows(table, values, rows, known, sums):
         return
     for i in range(known):
         row = rows[i]
-        if WEIGHTED():
+        if has_values():
             for label in range(sums.shape[0]):
                 sums[label] += v[row, label] * values[i]
         else:

@@ -12,7 +12,7 @@ import math
 from laso.engine.hashing import prefetch
 from laso.engine.kernels.bundles import forget_sums
 from laso.engine.kernels.factors import factor_group, factor_label
-from laso.engine.kernels.placeholders import WEIGHTED, has_bounds
+from laso.engine.kernels.placeholders import has_bounds, has_values
 from laso.engine.kernels.promises import checked_block
 from laso.engine.kernels.steps import begin_features, next_features
 from laso.engine.kernels.upper_bounds import raise_cap
@@ -255,7 +255,7 @@ def add_features(table, run, n, label, mass):
     for f in range(n):
         if sparse:
             add_entry_to_row(table, run.rows[f], label)
-        value = run.out.values[f] if WEIGHTED() else 1.0
+        value = run.out.values[f] if has_values() else 1.0
         add_entry(mark, run, run.rows[f], label, mass * value)
         if has_bounds():
             run.delta[mark[run.rows[f]], DELTA_KEY] = keys[f]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from laso.engine.hashing import mix
 from laso.engine.kernels.entry import input_of
-from laso.engine.kernels.placeholders import WEIGHTED
+from laso.engine.kernels.placeholders import has_values
 from laso.engine.kernels.promises import (
     checked_block,
     checked_block_features,
@@ -152,7 +152,7 @@ def write_position(x, table, run, lat, at, position, chain):
             row = find(table.slots, keys[f])
             if row >= 0:
                 chain.rows[n] = row
-                chain.values[n] = values[f] if WEIGHTED() else 1.0
+                chain.values[n] = values[f] if has_values() else 1.0
                 n += 1
     used[POSITION_FEATURES] = chain.ends[position] = n
     return True
@@ -206,7 +206,7 @@ def write_matrix(x, table, run, lat, chain):
                     if row >= 0:
                         code = mix(code, row)
                         chain.context_rows[n] = row
-                        chain.context_values[n] = values[f] if WEIGHTED() else 1.0
+                        chain.context_values[n] = values[f] if has_values() else 1.0
                         n += 1
         chain.context_ends[matrix * n_labels + slot] = n
     for other in range(matrix):

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from laso.engine.kernels.placeholders import WEIGHTED
+from laso.engine.kernels.placeholders import has_values
 from laso.engine.kernels.promises import (
     checked_block,
     checked_block_features,
@@ -168,7 +168,7 @@ def gather(x, table, lat, run, gradient):
                 for f in range(shorten_keys(keys, checked_block_features(x, number, run), bits)):
                     slot = slot_for(table, gradient, keys[f], make)
                     if slot >= 0:
-                        value = weights[f] if WEIGHTED() and valued else 1.0
+                        value = weights[f] if has_values() and valued else 1.0
                         for label in range(block_sums.shape[1]):
                             sums[slot, label] += block_sums[number, label] * value
             marks[number] = 0
@@ -180,7 +180,7 @@ def gather(x, table, lat, run, gradient):
         for f in range(shorten_keys(keys, checked_features(x, state, group, run), bits)):
             slot = slot_for(table, gradient, keys[f], make)
             if slot >= 0:
-                value = weights[f] if WEIGHTED() and valued else 1.0
+                value = weights[f] if has_values() and valued else 1.0
                 for e in range(begin, end):
                     sums[slot, edges[e, EDGE_LABEL]] += masses[e] * value
     return status if status != DONE else run.meta[FAULT]

@@ -100,7 +100,12 @@ def signatures() -> dict[str, Any]:
     longs = np.zeros(1, np.int64)
     x = numba.typeof(
         layout.Input(
-            np.zeros((1, 1), np.int32), longs, np.zeros(1, np.float32), longs, layout.NO_COSTS
+            np.zeros((1, 1), np.int32),
+            longs,
+            np.zeros(1, np.float32),
+            longs,
+            layout.NO_COSTS,
+            layout.NO_VECTORS,
         )
     )
     out = numba.typeof(layout.Out(longs, np.zeros(1)))
@@ -116,6 +121,7 @@ def signatures() -> dict[str, Any]:
         "block": (x, state, group),
         "sub_block": (x, i, i),
         "block_features": (x, i, out),
+        "vectors": (x, i, i),
         "features": (x, state, group, out),
         "name": (x, state, group, i),
         "allowed": step,

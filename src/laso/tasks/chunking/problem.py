@@ -40,6 +40,7 @@ from laso.engine.layout import (
     MAX_GROUPS,
     SEGMENTS,
     STATE_SIZE,
+    VECTORS,
     Array,
 )
 from laso.engine.problem import CompiledProblem
@@ -56,8 +57,10 @@ from laso.features.windows import value_at
     WIDTH,  # of such a row: a power, then the sums of the columns, then a hash of the word
     CHOICES,  # the offset of the offsets of the labels of chunks, by length
     BY_STATE,  # whether the templates of kind STEP do not depend on the chunk's end
+    HAS_BEGIN,  # whether beginnings have features
+    HAS_END,
     TAIL,  # and the two after it: the largest gram in a chunk of 1, 2 and more words
-) = range(9)
+) = range(11)
 PROGRAMS = TAIL + 3
 # For each kind of template: the offset of its program, and the number of templates. The first three
 # kinds are grams of one, two and three words.
@@ -171,6 +174,7 @@ class Chunking(CompiledProblem):
         out[BLOCKS] = CHUNKS * n + (n << spec[SHIFT])
         out[FEATURES_OF_STATE] = spec[BY_STATE]
         out[FORM] = SEGMENTS
+        out[VECTORS] = 1
 
     @staticmethod
     def initial(x, state):
@@ -208,8 +212,8 @@ class Chunking(CompiledProblem):
         if at & 1:
             if i == 0:
                 return block - 1
-            return ENDS * n + last if i == 1 and spec[PROGRAMS + 2 * END + 1] > 0 else -1
-        before = length > 1 or spec[PROGRAMS + 2 * BEGIN + 1] > 0
+            return ENDS * n + last if i == 1 and spec[HAS_END] else -1
+        before = length > 1 or spec[HAS_BEGIN] != 0
         if i == 0 and before:
             return block - 2 if length > 1 else BEGINS * n + start
         grams = spec[TAIL + min(length, 3) - 1]
@@ -294,6 +298,20 @@ class Chunking(CompiledProblem):
         return label
 
 
+class DenseChunking(Chunking):
+    """Chunking whose words have dense vectors, too.
+
+    A chunk has those of its first word and of its last, and the sum of those of all its words.
+    """
+
+    @staticmethod
+    def vectors(x, block, i):
+        n = x.items.shape[0]
+        kind = block // max(n, 1)
+        has_vector = i == 0 and (kind == 0 or ENDS <= kind < CHUNKS)
+        return block - kind * n, (kind if has_vector else -1)
+
+
 # --------------------------------------------------------------------------- making arrays
 
 Atoms = Sequence[tuple[int, int, int]]
@@ -311,11 +329,13 @@ def partial_code(begins: Array, label: Array, n_labels: int) -> Array:
     return -2 - (begins * (n_labels + 1) + label + 1)
 
 
-def make_spec(programs: Programs, *, limits: Sequence[int], sums: tuple[int, int]) -> Array:
+def make_spec(
+    programs: Programs, *, limits: Sequence[int], sums: tuple[int, int], dense: bool = False
+) -> Array:
     """Return the constants of a chunking problem.
 
     ``limits`` are the largest lengths of chunks of each label, ``sums`` are SUMS and WIDTH (see
-    ``sequence_sums``).
+    ``sequence_sums``). ``dense``: words have dense vectors.
     """
     limit = max(limits)
     spec = [0] * HEAD
@@ -328,7 +348,9 @@ def make_spec(programs: Programs, *, limits: Sequence[int], sums: tuple[int, int
     spec[BY_STATE] = int({FIRST, LABEL}.issuperset(np.concatenate(steps).tolist() if steps else ()))
     for words in (1, 2, 3):
         used = [kind + 1 for kind in (ANY, PAIR, TRIPLE)[:words] if programs.get(kind)]
-        spec[TAIL + words - 1] = max(used, default=0)
+        spec[TAIL + words - 1] = max(used, default=int(dense))
+    spec[HAS_BEGIN] = int(dense or bool(programs.get(BEGIN)))
+    spec[HAS_END] = int(dense or bool(programs.get(END)))
     for kind in range(KINDS):
         templates = programs.get(kind, ())
         spec[PROGRAMS + 2 * kind : PROGRAMS + 2 * kind + 2] = [len(spec), len(templates)]

@@ -35,6 +35,7 @@ from laso.engine.layout import (
     MAX_LABELS,
     SAME_LABEL,
     STATE_SIZE,
+    VECTORS,
     Array,
 )
 from laso.engine.problem import CompiledProblem
@@ -61,8 +62,9 @@ from laso.tasks.joint.layers import JointTemplate, Layers
     N_ROW,  # the number of labels of all layers
     CHOICES,  # the offset of the offsets of the first layer's labels, by group; 0: any label
     FACTOR_LIST,  # the offset of the groups and labels of all factors, by group; 0: none
+    EACH_BLOCK,  # the number of a word's blocks before that of the factor EACH; -1: it has none
     HEAD,
-) = range(19)
+) = range(20)
 # The table of layers follows the head. For each layer: the number of its labels, their offset in a
 # row, the stride of its digit in a group, and the constraints (see tagging).
 SIZE, PLACE, STRIDE, FOLLOW, HORIZON, LAYER = range(6)
@@ -136,6 +138,7 @@ class Joint(CompiledProblem):
         out[FACTORS] = spec[N_FACTOR_GROUPS]
         out[MAX_LABELS] = spec[HEAD + SIZE]
         out[FORM] = KEY_OF_GROUP
+        out[VECTORS] = 1
 
     @staticmethod
     def initial(x, state):
@@ -290,6 +293,17 @@ class Joint(CompiledProblem):
         return state[0] + 1
 
 
+class DenseJoint(Joint):
+    """Joint labels of words that have dense vectors, too, of which each layer has weights."""
+
+    @staticmethod
+    def vectors(x, block, i):
+        n = x.items.shape[0]
+        position = block - n * x.spec[EACH_BLOCK]
+        has_vector = i == 0 and x.spec[EACH_BLOCK] >= 0 and 0 <= position < n
+        return position, (0 if has_vector else -1)
+
+
 # --------------------------------------------------------------------------- making spec
 
 MOST_LISTED = 1 << 16  # factors of groups that are listed beforehand
@@ -322,6 +336,7 @@ def make_spec(layers: Layers, templates: Iterable[JointTemplate], *, longest: in
     rows: list[list[int]] = []
     step_factors: list[tuple[int, int]] = []
     first = until = 0
+    spec[EACH_BLOCK] = -1
     factors = _factors(n, templates)
     for about, program in factors.items():
         others = sorted(about)[1:]
@@ -332,6 +347,8 @@ def make_spec(layers: Layers, templates: Iterable[JointTemplate], *, longest: in
             step_factors += [(len(rows), layer) for layer in by_itself]
         static = [template for template in program if not template.history]
         dynamic = [template for template in program if template.history]
+        if about == EACH and static:
+            spec[EACH_BLOCK] = until
         until += combinations if static else 0
         row = [first, combinations, until]
         for part in (static, dynamic):

@@ -65,7 +65,7 @@ from laso.tasks.parsing.operators import (
     is_complete,
     kind_of,
 )
-from laso.tasks.parsing.transitions import Transitions, can_root, can_shift
+from laso.tasks.parsing.transitions import DenseTransitions, Transitions, can_root, can_shift
 
 
 def can(x, state, kind):
@@ -173,3 +173,7 @@ class ArcEager(Transitions):
             return True
         head = head_of(x, state, kind)
         return is_arc(n, y, word_of(x, state, kind), head, arc_label_of(x, label))
+
+
+class DenseArcEager(DenseTransitions, ArcEager):
+    """The same for words that have dense vectors, too."""

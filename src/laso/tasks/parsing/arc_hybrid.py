@@ -54,7 +54,7 @@ from laso.tasks.parsing.operators import (
     is_complete,
     kind_of,
 )
-from laso.tasks.parsing.transitions import Transitions, can_root, can_shift
+from laso.tasks.parsing.transitions import DenseTransitions, Transitions, can_root, can_shift
 
 
 def can(x, state, kind):
@@ -151,3 +151,7 @@ class ArcHybrid(Transitions):
     @staticmethod
     def loss(x, y, state, group, label, was_good, good):
         return float(arcs_lost(x, y, state, kind_of(x, label), arc_label_of(x, label)))
+
+
+class DenseArcHybrid(DenseTransitions, ArcHybrid):
+    """The same for words that have dense vectors, too."""

@@ -52,7 +52,7 @@ from laso.tasks.parsing.operators import (
     is_complete,
     kind_of,
 )
-from laso.tasks.parsing.transitions import Transitions, can_root, can_shift
+from laso.tasks.parsing.transitions import DenseTransitions, Transitions, can_root, can_shift
 
 
 def can(x, state, kind):
@@ -128,3 +128,7 @@ class ArcStandard(Transitions):
         word = state[dependent_of(state, kind)]
         arc = is_arc(n, y, word, head_of(x, state, kind), arc_label_of(x, label))
         return arc and may_leave(x, y, state, kind)
+
+
+class DenseArcStandard(DenseTransitions, ArcStandard):
+    """The same for words that have dense vectors, too."""

@@ -60,8 +60,10 @@ N_STACK = 8  # elements 0 to 7 are those of the stack, from the top; then comes 
 ATOM = 4  # integers of an atom in spec
 
 # The constants at the head of spec. MOST: the largest number of templates and atoms of a part.
-SINGLE_ROOT, STATIC, OPERATORS, PARTS, N_PARTS, MOST = range(6)
-HEAD = 6
+# DENSE: the number of elements whose words have dense vectors: the stack's top and the next word,
+# then the word below the top.
+SINGLE_ROOT, STATIC, OPERATORS, PARTS, N_PARTS, MOST, DENSE = range(7)
+HEAD = 7
 # The constants of a part of the templates.
 ATOMS, N_ATOMS, TEMPLATES, N_TEMPLATES = range(4)
 PART = 4
@@ -196,7 +198,25 @@ def atom_value(x, state, at):
 
 def own_group(x):
     """Return the group of all operators; the groups below it serve as factors."""
-    return max(1, x.spec[N_PARTS] - 1)
+    return max(1, n_factors(x))
+
+
+def n_factors(x):
+    """Return the number of factors: the parts of the templates but the last, then the vectors."""
+    return x.spec[N_PARTS] - 1 + x.spec[DENSE]
+
+
+def dense_element(x, group):
+    """Return which of the elements with vectors a factor is about; -1: none."""
+    element = group - (x.spec[N_PARTS] - 1)
+    return element if 0 <= element < x.spec[DENSE] else -1
+
+
+def dense_word(x, state, element):
+    """Return the word of an element with a vector; -1 if it is the root or nothing."""
+    record = record_of(state, N_STACK if element == 1 else element // 2)
+    word = state[record] if record >= 0 else -1
+    return word if word < x.items.shape[0] else -1
 
 
 def part_of(x, group):

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from laso.engine.problem import CompiledProblem
 from laso.tasks.parsing import configuration as c
-from laso.tasks.parsing.arc_eager import ArcEager
-from laso.tasks.parsing.arc_hybrid import ArcHybrid
-from laso.tasks.parsing.arc_standard import ArcStandard
+from laso.tasks.parsing.arc_eager import ArcEager, DenseArcEager
+from laso.tasks.parsing.arc_hybrid import ArcHybrid, DenseArcHybrid
+from laso.tasks.parsing.arc_standard import ArcStandard, DenseArcStandard
 
 Operator = tuple[str, str]  # kind and label of an arc, which may be empty
 Arc = tuple[int, int]  # word and head; the number of words is the artificial root
@@ -26,6 +26,7 @@ class System:
     """A transition system."""
 
     problem: type[CompiledProblem]
+    dense: type[CompiledProblem]  # for words with dense vectors
     always: tuple[str, ...]  # names of the operators without a label
     arc_of: NewArc
     dynamic: bool = True  # whether several paths to a tree may be good
@@ -74,7 +75,9 @@ def eager_arc(kind: str, stack: Sequence[int], front: int, n: int) -> Arc | None
 
 
 SYSTEMS: dict[str, System] = {
-    "arc-hybrid": System(ArcHybrid, ("shift",), hybrid_arc),
-    "arc-eager": System(ArcEager, ("reduce", "shift"), eager_arc),
-    "arc-standard": System(ArcStandard, ("shift",), standard_arc, dynamic=False),
+    "arc-hybrid": System(ArcHybrid, DenseArcHybrid, ("shift",), hybrid_arc),
+    "arc-eager": System(ArcEager, DenseArcEager, ("reduce", "shift"), eager_arc),
+    "arc-standard": System(
+        ArcStandard, DenseArcStandard, ("shift",), standard_arc, dynamic=False
+    ),
 }

@@ -8,21 +8,26 @@ A system adds ``allowed``, ``apply`` and ``is_good`` of its operators.
 from __future__ import annotations
 
 from laso.engine.layout import (
+    BLOCKS,
     FACTORS,
     MAX_FEATURES,
     PARTIAL_STATES,
     SAME_LABEL,
     STATE_SIZE,
     STEPS,
+    VECTORS,
 )
 from laso.engine.problem import CompiledProblem
 from laso.tasks.parsing.configuration import (
     DEEPEST,
+    DENSE,
     FRONT,
     MOST,
-    N_PARTS,
     SINGLE_ROOT,
     SIZE,
+    dense_element,
+    dense_word,
+    n_factors,
     own_group,
     part_name,
     state_size,
@@ -52,6 +57,8 @@ class Transitions(CompiledProblem):
         out[STATE_SIZE] = state_size(n)
         out[MAX_FEATURES] = x.spec[MOST]
         out[FACTORS] = own_group(x)
+        out[BLOCKS] = x.spec[DENSE] * n
+        out[VECTORS] = 1
         out[STEPS] = 2 * n
         out[PARTIAL_STATES] = 1  # what is beyond the stack is never read
 
@@ -66,7 +73,7 @@ class Transitions(CompiledProblem):
 
     @staticmethod
     def factors(x, state, group, i):
-        return (i if i < x.spec[N_PARTS] - 1 else -1), SAME_LABEL
+        return (i if i < n_factors(x) else -1), SAME_LABEL
 
     @staticmethod
     def features(x, state, group, out):
@@ -79,3 +86,29 @@ class Transitions(CompiledProblem):
     @staticmethod
     def is_goal(x, state):
         return state[FRONT] == x.items.shape[0] and state[SIZE] == 0
+
+
+class DenseTransitions(Transitions):
+    """Adds the dense vectors of the words on top of the stack and at the front of the buffer.
+
+    Each of these words is a factor of its own, whose sums are known for all states that have it.
+    """
+
+    @staticmethod
+    def block(x, state, group):
+        element = dense_element(x, group)
+        word = dense_word(x, state, element) if element >= 0 else -1
+        return element * x.items.shape[0] + word if word >= 0 else -1
+
+    @staticmethod
+    def vectors(x, block, i):
+        n = max(x.items.shape[0], 1)
+        return block % n, (block // n if i == 0 else -1)
+
+    @staticmethod
+    def features(x, state, group, out):
+        return 0 if dense_element(x, group) >= 0 else write_features(x, state, group, out.keys)
+
+    @staticmethod
+    def name(x, state, group, block):
+        return 0 if dense_element(x, group) >= 0 else part_name(x, state, group)

@@ -25,6 +25,7 @@ from laso.engine.layout import (
     KEY_OF_GROUP,
     MAX_FEATURES,
     STATE_SIZE,
+    VECTORS,
     Array,
 )
 from laso.engine.problem import CompiledProblem
@@ -45,8 +46,9 @@ from laso.tasks.constraints import Constraints
     LISTS,  # the column with the start of a word's feature list, the next has its end; -1: none
     MOST,  # the length of the longest feature list
     KNOWN_FORM,  # whether the lattices of exact search are chains: CHAIN or KEY_OF_GROUP
+    AROUND,  # how many neighbours on either side have their dense vectors among the features
     HEAD,
-) = range(13)
+) = range(14)
 
 
 def static_keys(x, position, out):
@@ -68,6 +70,7 @@ class Tagging(CompiledProblem):
         out[STATE_SIZE] = 1 + x.spec[ORDER]
         out[MAX_FEATURES] = max(x.spec[N_STATIC] + x.spec[MOST], x.spec[N_DYNAMIC])
         out[BLOCKS] = x.items.shape[0]
+        out[VECTORS] = 2 * x.spec[AROUND] + 1
         out[FORM] = x.spec[KNOWN_FORM]
 
     @staticmethod
@@ -170,6 +173,21 @@ class WeightedTagging(Tagging):
         return n
 
 
+class DenseTagging(Tagging):
+    """Tagging whose words have dense vectors, too: each word has its own and its neighbours'."""
+
+    @staticmethod
+    def vectors(x, block, i):
+        around = x.spec[AROUND]
+        return block + i - around, (i if i <= 2 * around else -1)
+
+
+class DenseWeightedTagging(WeightedTagging):
+    """The same for feature lists that have values."""
+
+    vectors = DenseTagging.vectors
+
+
 # --------------------------------------------------------------------------- making spec
 
 
@@ -181,6 +199,7 @@ def make_spec(
     longest: int = 1,
     sets: Array | None = None,
     lists: tuple[int, int] = (-1, 0),
+    around: int = 0,
 ) -> Array:
     """Return the constants of a tagging problem.
 
@@ -192,6 +211,7 @@ def make_spec(
     spec = [0] * HEAD
     spec[N_LABELS] = n_labels
     spec[LISTS], spec[MOST] = lists
+    spec[AROUND] = around
     static = [t for t in templates if all(column >= 0 for column, _ in t[1])]
     dynamic = [t for t in templates if any(column < 0 for column, _ in t[1])]
     spec[N_STATIC], spec[N_DYNAMIC] = len(static), len(dynamic)
