@@ -29,6 +29,7 @@ from laso.estimators.learning import fitting
 from laso.estimators.learning.class_weights import ClassWeight
 from laso.estimators.learning.tables import check_overflow, with_bias
 from laso.estimators.publishing import Published, consistent
+from laso.features.dense import is_built_in
 from laso.files import estimator as stored
 from laso.files.atomic import naming
 from laso.files.container import file_bytes, write_file
@@ -73,6 +74,8 @@ class Predictor(Published):
     def saved_parameters(self) -> dict[str, Any]:
         """Return the parameters as files have them."""
         parameters: dict[str, Any] = {**self.get_params(deep=False)}
+        if not is_built_in(parameters.get("encoder")):  # no file names code, or a folder to read
+            parameters["encoder"] = None
         return parameters | {n: value for n, value in self.unsaved.items() if n in parameters}
 
     # ------------------------------------------------------------------ how it is searched
@@ -120,7 +123,7 @@ class Predictor(Published):
         self.require("weights_")
         inputs = self.task_.read_inputs(X)
         with locating(inputs):
-            dataset = self.task_.encode(inputs)
+            dataset = self.task_.arrays(inputs)
             if len(dataset.values):
                 check_overflow(inputs, dataset, self.decoder(dataset).largest_weight)
         return inputs, dataset
@@ -172,7 +175,7 @@ class Predictor(Published):
         """
         self.require("weights_")
         inputs, outputs = self.task_.read(X, y)
-        predicted = self.decode(inputs, self.task_.encode(inputs))
+        predicted = self.decode(inputs, self.task_.arrays(inputs))
         return self.measure(self.task_.gold_outputs(inputs, outputs), predicted)
 
     def measure(self, gold: list[Any], predicted: list[Any]) -> float:
@@ -377,15 +380,16 @@ class Predictor(Published):
         path: str | os.PathLike[str],
         *,
         task: Task | None = None,
+        encoder: Any = None,
         limit: float | None = None,
         mmap: bool = False,
     ) -> Self:
         """Return the model of a file; any other file raises ``BadModel``.
 
-        A model of a task of your own needs that task. ``limit`` and ``mmap`` are as of
-        ``load_model``.
+        A model of a task of your own needs that task, a model with an encoder of your own that
+        encoder. ``limit`` and ``mmap`` are as of ``load_model``.
         """
-        model = stored.load(path, task, limit=limit, mmap=mmap)
+        model = stored.load(path, task, encoder=encoder, limit=limit, mmap=mmap)
         if not isinstance(model, cls):
             raise BadModel(
                 f"{os.fspath(path)} cannot be loaded: found a model for {model.task_.name!r} "

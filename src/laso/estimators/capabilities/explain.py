@@ -35,7 +35,7 @@ def explained(
     """
     model.require("weights_")
     inputs = model.task_.read_inputs([x])
-    dataset = model.task_.encode(inputs)
+    dataset = model.task_.arrays(inputs)
     engine = model.engine(dataset)
     steps, ends, scores = engine.decode(dataset, all_of(dataset), model.weights_)
     walk, encoded = Walk(model, dataset), input_of(dataset, 0)
@@ -69,9 +69,9 @@ def traced(model: Predictor, x: Any, y: Any = None) -> list[Explanation]:
     model.require("weights_")
     task = model.task_
     if y is None:
-        dataset, gold = task.encode(task.read_inputs([x])), UNKNOWN
+        dataset, gold = task.arrays(task.read_inputs([x])), UNKNOWN
     else:
-        dataset = task.encode(*task.read([x], [y]))
+        dataset = task.arrays(*task.read([x], [y]))
         gold = output_of(dataset, 0)
     walk = Walk(model, dataset)
     events = trace_search(walk, input_of(dataset, 0), Linear(dict(SCORE)), walk.queue(), y=gold)
@@ -88,11 +88,18 @@ def _decision(walk: Walk, x: Input, state: State, chosen: Operator, most: int) -
     _, first, end = walk.task.step_items(state.row, chosen, state.position)
     n = end - first
     weighed: list[dict[str, Any]] = []
+    of_vectors: dict[int, float] = {}
     for (key, of), value in walk.reference.features(x, state, chosen).items():
         weight = walk.weight(key, of)
-        if weight:
+        if key in walk.vector_numbers:
+            number = walk.vector_numbers[key]
+            of_vectors[number] = of_vectors.get(number, 0.0) + weight * value
+        elif weight:
             name = walk.feature_name(key, x.items[first : first + n])
             weighed.append({"name": name, "weight": weight, "value": value})
+    for number, score in of_vectors.items():  # all dimensions of a vector as one feature
+        name = walk.task.describe_vector(number)
+        weighed.append({"name": name, "weight": score, "value": 1.0})
     weighed.sort(key=lambda each: -abs(each["weight"] * each["value"]))
     return {
         "first": first,

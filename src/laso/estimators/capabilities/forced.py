@@ -112,7 +112,9 @@ def forced(model: Predictor, x: Any, known: Known, banned: Banned) -> tuple[Any,
     """The output of one input that fits, and its score."""
     inputs = model.task_.read_inputs([x])
     partial = None if known is None else model.task_.known_gold(inputs, known)
-    dataset = model.task_.encode(inputs) if partial is None else partial
+    if partial is not None:
+        partial = model.task_.with_vectors(partial, inputs)
+    dataset = model.task_.arrays(inputs) if partial is None else partial
     gold = None if partial is None else output_of(partial, 0)
     path, score = forced_path(model, dataset, known, banned, gold)
     return model.task_.decode_all(inputs, path, np.array([len(path)]))[0], score

@@ -68,7 +68,7 @@ def inspected(model: Predictor, *, features: int = 10, data: Any = None) -> dict
 def _seen(model: Predictor, data: Any) -> dict[int, str]:
     """The names of the features on the paths that the model takes through some inputs."""
     inputs = model.task_.read_inputs(data)
-    dataset = model.task_.encode(inputs)
+    dataset = model.task_.arrays(inputs)
     steps, ends, _ = model.engine(dataset).decode(dataset, all_of(dataset), model.weights_)
     walk = Walk(model, dataset)
     names: dict[int, str] = {}

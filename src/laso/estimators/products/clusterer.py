@@ -16,9 +16,10 @@ from laso.engine.options import is_exact
 from laso.errors import BadData, BadModel, quoted
 from laso.estimators.capabilities.confidence import softmax, temperature_of
 from laso.estimators.capabilities.nbest import ALL, nbest_paths, path_outputs
+from laso.estimators.parameters import CommonParameters
 from laso.estimators.products.forced_clusters import forced_clusters
 from laso.estimators.publishing import consistent
-from laso.estimators.search import CommonParameters, SearchEstimator
+from laso.estimators.search import SearchEstimator
 from laso.features.templates import Template
 from laso.learn import delayed
 from laso.metrics.partitions import clusters

@@ -26,7 +26,7 @@ from laso.tasks.batches import Ambiguity
 from laso.tasks.constraints import constraints
 from laso.tasks.joint.encoder import BETWEEN, JointEncoder, layer_labels, row_labels
 from laso.tasks.joint.feature_sets import FEATURE_SETS
-from laso.tasks.joint.problem import Joint
+from laso.tasks.joint.problem import DenseJoint, Joint
 from laso.tasks.sequences import (
     SequenceTask,
     count_labels,
@@ -50,6 +50,7 @@ class JointTask(SequenceTask):
 
     name = "joint"
     problem = Joint
+    dense_problem = DenseJoint
     encoder_: JointEncoder
 
     def __init__(
@@ -238,6 +239,10 @@ class JointTask(SequenceTask):
         return [tokens[a:b] for a, b in pairwise([0, *ends.tolist()])]
 
     # ------------------------------------------------------------------ names and scores
+
+    def describe_vector(self, number: int) -> str:
+        """Return whose vectors have the weights of this number: a token's own."""
+        return "vector[0]"
 
     def describe(self, group: int, label: int) -> Step:
         """Return the labels of one token."""

@@ -28,7 +28,7 @@ from laso.queues import MakeQueue, beam
 from laso.tasks.base import Decision, Step
 from laso.tasks.batches import Operator
 from laso.tasks.parsing import configuration as c
-from laso.tasks.parsing.encoder import ARCS, ParsingEncoder
+from laso.tasks.parsing.encoder import ARCS, DENSE_NAMES, ParsingEncoder
 from laso.tasks.parsing.names import feature_name
 from laso.tasks.parsing.systems import SYSTEMS, System
 from laso.tasks.parsing.templates import (
@@ -134,6 +134,11 @@ class ParsingTask(SequenceTask):
     def problem(self) -> type[CompiledProblem]:  # type: ignore[override]
         """The search problem."""
         return self.transitions.problem
+
+    @property
+    def dense_problem(self) -> type[CompiledProblem]:  # type: ignore[override]
+        """The search problem of words with dense vectors."""
+        return self.transitions.dense
 
     def default_queue(self) -> MakeQueue:
         """Return a beam of 8."""
@@ -401,6 +406,10 @@ class ParsingTask(SequenceTask):
             self.tags.unpack(tensors)
 
     # ------------------------------------------------------------------ names
+
+    def describe_vector(self, number: int) -> str:
+        """Return which element's vectors have the weights of this number."""
+        return f"vector {DENSE_NAMES[number]}"
 
     def describe(self, group: int, label: int) -> Step:
         """Return the name of an operator; SHIFT is about the next word."""
