@@ -22,6 +22,7 @@ from laso.estimators.learning.class_weights import (
 )
 from laso.estimators.learning.dropout_rates import default_rate, why_no_dropout
 from laso.estimators.learning.fitting import Checkpoint, Examples
+from laso.estimators.learning.learned_vectors import Words, check_learning, words_to_learn
 from laso.estimators.learning.streaming import Source, stored
 from laso.estimators.learning.vector_scales import with_best_scale
 from laso.estimators.parameters import check
@@ -338,6 +339,7 @@ class SearchEstimator(Predictor):
             self.learning() as draft,
             stored(draft, draft._new_task(), source, Path(store)) as dataset,
         ):
+            check_learning(draft, at_once=False)
             examples = draft._with_dev(dataset, dev)
             draft.fingerprint_ = examples.fingerprint
             epochs = fitting.most_epochs(draft)
@@ -419,7 +421,9 @@ class SearchEstimator(Predictor):
             fitting.widen(self)
         else:
             fitting.begin(self, task)
-        examples = Examples(self.apart(inputs, outputs, self.encode_gold(inputs, outputs))[-1])
+        words = words_to_learn(self, inputs)
+        dataset = self.apart(inputs, outputs, self.encode_gold(inputs, outputs))[-1]
+        examples = Examples(dataset, words=words)
         self.fingerprint_ = examples.fingerprint
         training = fitting.resumable(self)
         training.converged = False
@@ -441,18 +445,20 @@ class SearchEstimator(Predictor):
     def _examples(self, inputs: Any, outputs: Any, dev: Any) -> Examples:
         inputs, outputs, dataset = self.apart(inputs, outputs, self.encode_gold(inputs, outputs))
         if dev is not None or self.held_out is None:
-            return self._with_dev(dataset, dev)
+            return self._with_dev(dataset, dev, words_to_learn(self, inputs))
         gold = self.task_.gold_outputs(inputs, outputs)
         return fitting.with_held_out(self, dataset, inputs, gold)
 
-    def _with_dev(self, dataset: Dataset, dev: Any) -> Examples:
+    def _with_dev(self, dataset: Dataset, dev: Any, words: Words | None = None) -> Examples:
         if dev is None:
-            return Examples(dataset)
+            return Examples(dataset, words=words)
         try:
             inputs, outputs = self.task_.read(*(dev if isinstance(dev, tuple) else (dev, None)))
             with locating(inputs):
                 held = self.task_.arrays(inputs)
-                return Examples(dataset, held, inputs, self.task_.gold_outputs(inputs, outputs))
+                gold = self.task_.gold_outputs(inputs, outputs)
+                held_words = () if words is None else self.task_.sentences(inputs)
+                return Examples(dataset, held, inputs, gold, words, held_words)
         except InputError as error:
             # Its sentences are not those of X.
             raise error if error.file is not None else error.at(file="dev") from None

@@ -127,13 +127,18 @@ class Dense:
         self.scale = SCALE if scale is None else float(scale)
         self.size: int | None = None
         self.mean = self.deviation = np.zeros(0, np.float32)
-        self.fingerprint: str = getattr(encoder, "fingerprint", "")
+        self._fingerprint = ""
 
     def expect(self, name: str, fingerprint: str) -> None:
         """Refuse vectors of any other encoder than the one that a model was trained with."""
         if self.encoder is not None and not _is_name(self.encoder):
             _check_fingerprint(self.encoder, name, fingerprint)
-        self.name, self.fingerprint = name, fingerprint
+        self.name, self._fingerprint = name, fingerprint
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of the encoder as it is now; of one that is not loaded, the file's."""
+        return str(getattr(self.encoder, "fingerprint", self._fingerprint))
 
     def resolved(self) -> Any:
         """Return the encoder; a built-in one of a model file is loaded when it is first needed."""
@@ -146,6 +151,21 @@ class Dense:
     def __deepcopy__(self, memo: dict[int, Any]) -> Dense:
         """Return a copy that has the same encoder."""
         return copy(self)
+
+    @property
+    def learns(self) -> bool:
+        """Whether the encoder learns with the weights."""
+        return callable(getattr(self.encoder, "learn", None))
+
+    def of_words(self, sentences: Sequence[Sequence[str]], lengths: Array) -> Array:
+        """Return the standardised vectors of sentences of these lengths."""
+        return self.of_inputs(None, lambda: sentences, lengths, learning=False)
+
+    def learn(self, sentences: Sequence[Sequence[str]], moves: Array) -> None:
+        """Let the encoder learn, given where the standardised vectors of all items should move."""
+        gradients = moves * (np.float32(self.scale) / self.deviation)
+        ends = np.cumsum([len(sentence) for sentence in sentences])
+        self.encoder.learn(sentences, np.split(gradients, ends[:-1]))
 
     def of_inputs(
         self,
@@ -166,7 +186,7 @@ class Dense:
             raw = joined(encoded(self.resolved(), words()), lengths)
         if self.size is None and learning:
             self._learn(raw)
-        if raw is None and self.size:
+        if raw is None and self.size and lengths.sum():
             hint = f", or encoder= beside the model: that of {self.name}" if self.name else ""
             raise BadData(
                 f"found inputs without vectors, expected vectors of {self.size} dimensions, as in "

@@ -34,7 +34,10 @@ def with_best_scale(model: SearchEstimator, examples: Examples) -> Examples:
         trial.shards = trial.n_jobs = trial.patience = None
         factor = scale / dense.scale
         tried = replace(
-            examples, train=_scaled(few, factor), held_out=_scaled(examples.held_out, factor)
+            examples,
+            train=_scaled(few, factor),
+            held_out=_scaled(examples.held_out, factor),
+            words=None,
         )
         fitting.begin(trial, model.task_)
         is_lbfgs = isinstance(model.update_rule(model.task_), Lbfgs)
