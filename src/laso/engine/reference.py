@@ -52,6 +52,7 @@ class Reference(Problem):
         self.hash_bits = hash_bits
         self.dropout = (0, 0)
         self._last: tuple[Input, Array] | None = None  # an input, and its limits
+        self.vector_weights: dict[int, int] = {}  # the weights' numbers of keys of vectors seen
 
     def _limits(self, x: Input) -> Array:
         if self._last is None or self._last[0] is not x:
@@ -107,6 +108,9 @@ class Reference(Problem):
                 for vector_row, weights in self._vectors(x, block):
                     dimensions = vector_buffer(x)
                     n = write_vector(x.vectors[vector_row], weights, dimensions, 0)
+                    if int(dimensions.keys[0]) not in self.vector_weights:
+                        keys = dimensions.keys[:n].tolist()
+                        self.vector_weights |= dict.fromkeys(keys, int(weights))
                     add(n, label, dimensions)
             add(self.problem.features(x, row, group, out), label)
         return vector

@@ -91,8 +91,8 @@ def _decision(walk: Walk, x: Input, state: State, chosen: Operator, most: int) -
     of_vectors: dict[int, float] = {}
     for (key, of), value in walk.reference.features(x, state, chosen).items():
         weight = walk.weight(key, of)
-        if key in walk.vector_numbers:
-            number = walk.vector_numbers[key]
+        number = walk.reference.vector_weights.get(key)
+        if number is not None:
             of_vectors[number] = of_vectors.get(number, 0.0) + weight * value
         elif weight:
             name = walk.feature_name(key, x.items[first : first + n])

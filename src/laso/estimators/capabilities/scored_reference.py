@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from laso.engine import layout as at
-from laso.engine.kernels.weight_table import vector_key
 from laso.engine.key_origins import numbers_of, recorded
 from laso.engine.layout import Array, Dataset, Input
 from laso.engine.options import is_exact
@@ -18,8 +17,6 @@ from laso.engine.reference import (
     Reference,
     State,
     exact_queue,
-    input_of,
-    limits_of,
 )
 from laso.engine.weights.compact import keys_and_rows
 from laso.engine.weights.row_layouts import dense_rows, n_labels
@@ -45,7 +42,6 @@ class Walk(Reference):
         keys, rows = keys_and_rows(table)
         self._rows = dict(zip(keys.tolist(), rows.tolist(), strict=True))
         self._scores: dict[Any, Array | None] = {}
-        self.vector_numbers = self._vector_numbers(dataset)
 
     def apply(self, x: Input, state: State, operator: Operator) -> State:
         """The state after a step, which knows how many items are covered."""
@@ -93,14 +89,6 @@ class Walk(Reference):
             if row is not None:
                 scores += value * dense_rows(self.model.weights_, row)
         return scores
-
-    def _vector_numbers(self, dataset: Dataset) -> dict[int, int]:
-        """Return the keys of the dimensions of vectors, with the numbers of their weights."""
-        size = dataset.vectors.shape[1]
-        if not size:
-            return {}
-        most = int(limits_of(self.problem, input_of(dataset, 0), self.n_labels)[at.VECTORS])
-        return {vector_key(n, i): n for n in range(most) for i in range(size)}
 
     def feature_name(self, key: int, items: Array) -> str:
         """The name of a feature; the numbers that its key was mixed from if the task has none."""
