@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from typing import Any
 
@@ -20,7 +21,7 @@ from laso.errors import BadData, BadFeature, BadModel
 
 SCALE = 0.1
 SCALES = (0.05, 0.1, 0.2, 0.4)  # to choose from on held-out data
-TOGETHER = 256  # sentences that an encoder gets at a time
+TOGETHER = 2048  # sentences that an encoder gets at a time
 LARGEST = 100.0  # scale
 BUILT_IN = re.compile("minilm(:[1-6])?")  # names of encoders that model files may have
 SMALLEST = 1e-6  # deviation of a dimension that varies
@@ -213,10 +214,27 @@ class Dense:
             self.deviation = np.where(varies, deviation, 1.0).astype(np.float32)
 
 
+def _show(done: int, total: int) -> object:
+    """Show how far encoding has come; by default it is not shown."""
+
+
+@contextmanager
+def on_encode(show: Callable[[int, int], object]) -> Iterator[None]:
+    """Call a function with numbers of sentences, done and of all, while many are encoded."""
+    global _show
+    before, _show = _show, show
+    try:
+        yield
+    finally:
+        _show = before
+
+
 def encoded(encoder: Any, sentences: Sequence[Sequence[str]]) -> Vectors:
     """Return the vectors that an encoder gives for sentences, some of them at a time."""
     vectors: Vectors = []
     for first in range(0, len(sentences), TOGETHER):
+        if len(sentences) > TOGETHER:
+            _show(first, len(sentences))
         part = sentences[first : first + TOGETHER]
         more = list(encoder.encode(part))
         if len(more) != len(part):
@@ -230,7 +248,7 @@ def encoded(encoder: Any, sentences: Sequence[Sequence[str]]) -> Vectors:
 def encoder_of(encoder: Any) -> Any:
     """Return the encoder that a parameter stands for: an object with ``encode``, or a name."""
     if _is_name(encoder):
-        from laso.encoders import load_encoder  # type: ignore[import-not-found]
+        from laso.encoders import load_encoder
 
         return load_encoder(encoder)
     return encoder
