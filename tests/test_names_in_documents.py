@@ -65,7 +65,7 @@ ARCHITECTURE = ROOT / "docs" / "explanation" / "architecture.md"
 LAYERS = [  # as in the picture, the lowest first; a folder imports only from those before it
     {"the paper", "data"},
     {"engine"},
-    {"features"},
+    {"features", "encoders"},
     {"tasks"},
     {"estimators"},
     {"crfsuite"},

@@ -1,0 +1,38 @@
+"""Encoders: vectors of words beside the features of a model, frozen or learned inside the search.
+
+base.py         what an encoder is, and what holds for any of them
+loading.py      load_encoder: an encoder by its name, from a folder, or an object
+weights.py      where the weights of known encoders are, by their hash
+pretrained.py   BertEncoder: words to pieces, batches, threads
+pieces.py       the pieces of words, and windows of long sentences
+bert.py         the forward pass of BERT in NumPy
+kernels.py      its element-wise passes, compiled
+cache.py        CachedEncoder: vectors on disk
+linear.py       LinearEncoder: a linear layer that learns
+"""
+
+from laso.encoders.base import (
+    Encoder,
+    LearningEncoder,
+    dimensions_of,
+    encoded,
+    fingerprint_of,
+    name_of,
+)
+from laso.encoders.cache import CachedEncoder
+from laso.encoders.linear import LinearEncoder
+from laso.encoders.loading import load_encoder
+from laso.encoders.pretrained import BertEncoder
+
+__all__ = [
+    "BertEncoder",
+    "CachedEncoder",
+    "Encoder",
+    "LearningEncoder",
+    "LinearEncoder",
+    "dimensions_of",
+    "encoded",
+    "fingerprint_of",
+    "load_encoder",
+    "name_of",
+]
