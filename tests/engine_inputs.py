@@ -438,9 +438,9 @@ TASKS = [
     Task(Segmenting, 2, segmenting_corpora(), True),
     Task(Weighted, 2, segmenting_corpora(), True),
     Task(Joint, N_ROW, joint_corpora(), True, tolerance=1e-9),
-    Task(DenseSegmenting, 2, with_vectors(segmenting_corpora()), True),
-    Task(DenseWeighted, 2, with_vectors(segmenting_corpora()), True),
-    Task(DenseTagging, N_TAGS, with_vectors(tagging_corpora(), _around), True),
+    Task(DenseSegmenting, 2, with_vectors(segmenting_corpora()), True, tolerance=1e-9),
+    Task(DenseWeighted, 2, with_vectors(segmenting_corpora()), True, tolerance=1e-9),
+    Task(DenseTagging, N_TAGS, with_vectors(tagging_corpora(), _around), True, tolerance=1e-9),
     Task(
         DenseArcHybrid,
         len(OPERATORS),

@@ -300,7 +300,7 @@ def test_wrong_parameters(wrong: dict[str, Any]) -> None:
 def test_an_encoder_that_returns_something_else() -> None:
     encoder = Words()
     encoder.encode = lambda sentences: [np.eye(3)]  # type: ignore[method-assign]
-    with pytest.raises(BadData, match="returned vectors of 1 sentences, expected 4"):
+    with pytest.raises(BadFeature, match="found 1 array of words, expected one for each of 4"):
         Tagger(encoder=encoder).fit(*classes(4))
 
 

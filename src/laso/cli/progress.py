@@ -42,8 +42,8 @@ class Bar(Display):
             self._console.print(f"{epoch}: held-out score {100 * report.score:.2f}")
 
     def encoding(self, done: int, total: int) -> None:
-        """Show how many sentences are encoded."""
-        self._bar.update(self._task, description="encoding sentences", completed=done, total=total)
+        """Show how many words are encoded."""
+        self._bar.update(self._task, description="encoding words", completed=done, total=total)
 
     def stage(self, name: str) -> None:
         """Show what is done now."""
@@ -51,15 +51,15 @@ class Bar(Display):
 
 
 class Once:
-    """Prints one line when the first sentences are encoded."""
+    """Prints one line when the first words are encoded."""
 
     def __init__(self, show: Callable[[str], object]) -> None:
         self._show: Callable[[str], object] | None = show
 
     def __call__(self, done: int, total: int) -> None:
-        """Tell that so many sentences are to be encoded."""
+        """Tell that so many words are to be encoded."""
         if self._show is not None:
-            self._show(f"encoding {total} sentences ...")
+            self._show(f"encoding {total} words ...")
         self._show = None
 
 

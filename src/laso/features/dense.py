@@ -21,11 +21,11 @@ from laso.errors import BadData, BadFeature, BadModel
 
 SCALE = 0.1
 SCALES = (0.05, 0.1, 0.2, 0.4)  # to choose from on held-out data
-TOGETHER = 2048  # sentences that an encoder gets at a time
 LARGEST = 100.0  # scale
 BUILT_IN = re.compile("minilm(:[1-6])?")  # names of encoders that model files may have
 SMALLEST = 1e-6  # deviation of a dimension that varies
 
+Progress = Callable[[int, int], object]
 Vectors = list[Array]
 """A matrix for each input, with a row for each of its items."""
 
@@ -214,35 +214,25 @@ class Dense:
             self.deviation = np.where(varies, deviation, 1.0).astype(np.float32)
 
 
-def _show(done: int, total: int) -> object:
-    """Show how far encoding has come; by default it is not shown."""
+_shown: Progress | None = None
 
 
 @contextmanager
-def on_encode(show: Callable[[int, int], object]) -> Iterator[None]:
-    """Call a function with numbers of sentences, done and of all, while many are encoded."""
-    global _show
-    before, _show = _show, show
+def on_encode(show: Progress) -> Iterator[None]:
+    """Call a function with numbers of words, done and of all, while sentences are encoded."""
+    global _shown
+    before, _shown = _shown, show
     try:
         yield
     finally:
-        _show = before
+        _shown = before
 
 
 def encoded(encoder: Any, sentences: Sequence[Sequence[str]]) -> Vectors:
-    """Return the vectors that an encoder gives for sentences, some of them at a time."""
-    vectors: Vectors = []
-    for first in range(0, len(sentences), TOGETHER):
-        if len(sentences) > TOGETHER:
-            _show(first, len(sentences))
-        part = sentences[first : first + TOGETHER]
-        more = list(encoder.encode(part))
-        if len(more) != len(part):
-            raise BadData(
-                f"the encoder returned vectors of {len(more)} sentences, expected {len(part)}"
-            )
-        vectors += more
-    return vectors
+    """Return the vectors that an encoder gives for sentences, and show how far it has come."""
+    from laso.encoders import base
+
+    return base.encoded(encoder, sentences, _shown)
 
 
 def encoder_of(encoder: Any) -> Any:
@@ -283,7 +273,9 @@ def _name_of(encoder: Any) -> str:
         return ""
     if _is_name(encoder):
         return encoder if is_built_in(encoder) else ""
-    return str(getattr(encoder, "name", type(encoder).__name__))
+    from laso.encoders import base
+
+    return base.name_of(encoder)
 
 
 def _check_fingerprint(encoder: Any, name: str, expected: str) -> None:

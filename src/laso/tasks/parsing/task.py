@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from laso.tasks.parsing import configuration as c
 from laso.tasks.parsing.encoder import ARCS, DENSE_NAMES, ParsingEncoder
 from laso.tasks.parsing.names import feature_name
 from laso.tasks.parsing.systems import SYSTEMS, System
+from laso.tasks.parsing.tags import Tags
 from laso.tasks.parsing.templates import (
     RESERVED,
     default_templates,
@@ -60,27 +61,6 @@ FILE_NAMES = {"w": "form", "pos": "upos"}  # columns of CoNLL-U that have anothe
 
 class Treebank(Columns):
     """The columns of a CoNLL-U file, of which the last two are heads and labels."""
-
-
-class Tags(Protocol):
-    """Predicts tags in place of those that data has (see laso.estimators.learning.jackknife)."""
-
-    fitted: list[Any]
-
-    def learned(self, data: Data, names: tuple[str, ...]) -> Columns:
-        """Return training data with tags predicted by taggers that have not seen them."""
-
-    def tagged(self, data: Data) -> Columns:
-        """Return data with predicted tags."""
-
-    def tags_of(self, data: Data) -> list[list[Any]]:
-        """Return the tags of what ``tagged`` returned."""
-
-    def pack(self, *, compress: bool = True) -> dict[str, Array]:
-        """Return the taggers as arrays."""
-
-    def unpack(self, tensors: Mapping[str, Array]) -> None:
-        """Take over what ``pack`` returned."""
 
 
 class ParsingTask(SequenceTask):
