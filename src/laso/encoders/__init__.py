@@ -9,6 +9,8 @@ bert.py         the forward pass of BERT in NumPy
 kernels.py      its element-wise passes, compiled
 cache.py        CachedEncoder: vectors on disk
 linear.py       LinearEncoder: a linear layer that learns
+torch.py        TorchEncoder: a BERT that learns; imported only where it is used
+schedule.py     Schedule: how fast it learns
 """
 
 from laso.encoders.base import (
@@ -23,6 +25,7 @@ from laso.encoders.cache import CachedEncoder
 from laso.encoders.linear import LinearEncoder
 from laso.encoders.loading import load_encoder
 from laso.encoders.pretrained import BertEncoder
+from laso.encoders.schedule import Schedule
 
 __all__ = [
     "BertEncoder",
@@ -30,6 +33,7 @@ __all__ = [
     "Encoder",
     "LearningEncoder",
     "LinearEncoder",
+    "Schedule",
     "dimensions_of",
     "encoded",
     "fingerprint_of",
