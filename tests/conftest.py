@@ -18,6 +18,7 @@ SLOW = {
     "test_scale": "growth of time and memory",
     "test_clusters": "joblib, Dask and Ray, and workers that die",
     "test_install": "wheel, source archive and extras in empty environments",
+    "test_encoders_torch": "encoders by torch, where that is installed",
     "test_engine_faults": "broken promises of problems at every call",
     "faults/test_kills": "processes that are killed",
     "faults/test_threads": "many threads at once",

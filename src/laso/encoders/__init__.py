@@ -10,6 +10,8 @@ kernels.py      its element-wise passes, compiled
 cache.py        CachedEncoder: vectors on disk
 linear.py       LinearEncoder: a linear layer that learns
 frozen.py       frozen: an encoder that could learn, and does not
+torch.py        TorchEncoder: a BERT that learns; imported only where it is used
+schedule.py     Schedule: how fast it learns
 """
 
 from laso.encoders.base import (
@@ -25,6 +27,7 @@ from laso.encoders.frozen import frozen
 from laso.encoders.linear import LinearEncoder
 from laso.encoders.loading import load_encoder
 from laso.encoders.pretrained import BertEncoder
+from laso.encoders.schedule import Schedule
 
 __all__ = [
     "BertEncoder",
@@ -32,6 +35,7 @@ __all__ = [
     "Encoder",
     "LearningEncoder",
     "LinearEncoder",
+    "Schedule",
     "dimensions_of",
     "encoded",
     "fingerprint_of",

@@ -73,10 +73,11 @@ class BertEncoder:
     @functools.cached_property
     def fingerprint(self) -> str:
         """A hash of weights, settings, tokenizer and layer, which determine the vectors."""
-        parts = [RECIPE, str(self.layer), *(f"{name} {self.config[name]}" for name in USED)]
-        for name in (weights.TENSORS, weights.TOKENIZER):
-            parts.append(weights.sha256(_existing(self.folder, name)))
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+        digests = [
+            weights.sha256(_existing(self.folder, name))
+            for name in (weights.TENSORS, weights.TOKENIZER)
+        ]
+        return fingerprint_by(self.config, self.layer, *digests)
 
     @functools.cached_property
     def pieces(self) -> Pieces:
@@ -124,7 +125,7 @@ class BertEncoder:
             for window in windows(sentence, int(row), self.pieces)
         ]
         parts.sort(key=lambda window: len(window.ids))
-        for words in self._computed(list(_batches(parts)), out):
+        for words in self._computed(list(batches(parts)), out):
             done += words
             if progress is not None:
                 progress(done, total)
@@ -183,13 +184,19 @@ class BertEncoder:
         return _loaded, (type(self), self.folder, self.layer, self.threads, self.name)
 
 
+def fingerprint_by(config: dict[str, Any], layer: int, tensors: str, tokenizer: str) -> str:
+    """Return the fingerprint of an encoder with these settings and hashes of its files."""
+    parts = [RECIPE, str(layer), *(f"{name} {config[name]}" for name in USED), tensors, tokenizer]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
 def _loaded(kind: type[BertEncoder], folder: Path, layer: int, threads: int, name: str) -> Any:
     encoder = kind(folder, layer=layer, threads=threads)
     encoder.name = name
     return encoder
 
 
-def _batches(parts: list[Window]) -> Iterator[list[Window]]:
+def batches(parts: list[Window]) -> Iterator[list[Window]]:
     """Yield windows of about the same length together, of at most ``PIECES`` pieces if possible."""
     batch: list[Window] = []
     pieces = 0
