@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy, deepcopy
 from dataclasses import replace
 from typing import Any, ClassVar, Self
@@ -260,25 +260,42 @@ class Predictor(Published):
             return [forced(self, x, parts, never)[0] for x, parts, never in rows]
 
     @consistent
-    def explain(self, x: Any, *, features: int = 10) -> dict[str, Any]:
-        """Return why an input gets its output: the decisions, their features, their runners-up."""
+    def explain(
+        self, x: Any, *, features: int = 10, path: Sequence[tuple[int, int]] | None = None
+    ) -> dict[str, Any]:
+        """Return why an input gets its output: the decisions, their features, their runners-up.
+
+        With a ``path`` (the operators of the steps to a node of ``trace``) the last of its
+        decisions is explained, beside the best alternative with its features.
+        """
         from laso.estimators.capabilities.explain import explained
 
         self.require("weights_")
         with naming_methods(self.task_.problem):
-            return explained(self, x, features=features)
+            return explained(self, x, features=features, path=path)
 
     @consistent
-    def trace(self, x: Any, y: Any = None) -> list[dict[str, Any]]:
+    def trace(
+        self, x: Any, y: Any = None, *, known: Any = None, banned: Any = None, pruned: int = 0
+    ) -> list[dict[str, Any]]:
         """Return the events of the search for one input: each node dequeued, with the queue.
 
-        With the gold output ``y``, each node tells whether it is y-good.
+        Parameters
+        ----------
+        x : input
+        y : output, default=None
+            The gold output; with it, each node tells whether it is y-good.
+        known, banned : default=None
+            What is known of the output, or banned, as for one input of ``predict_forced``.
+        pruned : int, default=0
+            The number of dropped nodes to tell of each round, as of ``laso.trace.trace_search``;
+            nodes then also tell the items that their step is about, and what it says.
         """
         from laso.estimators.capabilities.explain import traced
 
         self.require("weights_")
         with naming_methods(self.task_.problem):
-            return traced(self, x, y)
+            return traced(self, x, y, known=known, banned=banned, pruned=pruned)
 
     @consistent
     def inspect(self, *, features: int = 10, data: Any = None) -> dict[str, Any]:

@@ -118,6 +118,15 @@ def forced(model: Predictor, x: Any, known: Known, banned: Banned) -> tuple[Any,
     return model.task_.decode_all(inputs, path, np.array([len(path)]))[0], score
 
 
+def restricted(model: Predictor, x: Any, known: Known, banned: Banned) -> Restricted:
+    """The problem of one input without the steps that do not fit."""
+    inputs = model.task_.read_inputs([x])
+    partial = None if known is None else model.task_.known_gold(inputs, known)
+    dataset = model.task_.encode(inputs) if partial is None else partial
+    gold = None if partial is None else output_of(partial, 0)
+    return Restricted(model, dataset, known, banned, gold)
+
+
 def forced_path(
     model: Predictor, dataset: Dataset, known: Known, banned: Banned, gold: Array | None
 ) -> tuple[Array, float]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from laso.engine import layout as at
 from laso.engine.key_origins import numbers_of, recorded
-from laso.engine.layout import Array, Dataset, Input
+from laso.engine.layout import Array, Dataset, Input, Out, WeightTable
 from laso.engine.options import is_exact
 from laso.engine.problem import CompiledProblem
 from laso.engine.reference import Operator, Reference, State, exact_queue
@@ -19,6 +19,48 @@ from laso.queues import MakeQueue
 
 if TYPE_CHECKING:
     from laso.estimators.prediction import Predictor
+
+ROWS, SCORES = "rows", "scores"  # among what a model has prepared
+
+
+class Remembering(Reference):
+    """The reference engine, which asks for the features of a block once."""
+
+    def __init__(self, problem: type[CompiledProblem], n_labels: int) -> None:
+        super().__init__(problem, n_labels)
+        self._input: Input | None = None
+        self._known: dict[int, tuple[Array, Array]] = {}
+
+    def _block_features(self, x: Input, block: int, out: Out) -> int:
+        if self._input is not x:
+            self._input, self._known = x, {}
+        if block not in self._known:
+            n = super()._block_features(x, block, out)
+            self._known[block] = out.keys[:n].copy(), out.values[:n].copy()
+        keys, values = self._known[block]
+        out.keys[: len(keys)], out.values[: len(keys)] = keys, values
+        return len(keys)
+
+
+def rows_of(model: Predictor) -> dict[int, int]:
+    """Return the row of each feature of a model, which is kept until the model learns more."""
+    known: tuple[WeightTable, dict[int, int]] | None = model.prepared.get(ROWS)
+    if known is None or known[0] is not model.weights_:
+        keys, rows = keys_and_rows(model.weights_)
+        table = dict(zip(keys.tolist(), rows.tolist(), strict=True))
+        known = model.prepared[ROWS] = (model.weights_, table)
+    return known[1]
+
+
+def scores_of(model: Predictor, dataset: Dataset) -> dict[Any, Array | None]:
+    """Return the scores of steps that searches of this input have met; those of one are kept."""
+    arrays = (dataset.items, dataset.pool, dataset.values, dataset.spec, dataset.vectors)
+    of = [np.asarray(array).tobytes() for array in arrays]
+    known = model.prepared.get(SCORES)
+    if known is None or known[0] is not model.weights_ or known[1] != of:
+        known = model.prepared[SCORES] = (model.weights_, of, {})
+    scores: dict[Any, Array | None] = known[2]
+    return scores
 
 
 class Walk(Reference):
@@ -32,11 +74,10 @@ class Walk(Reference):
         problem, self.origins = recorded(model.task_.problem_for(dataset))
         super().__init__(problem, n_labels(table))
         self.model, self.task = model, model.task_
-        self.reference = Reference(problem, n_labels(table))
+        self.reference = Remembering(problem, n_labels(table))
         self.mask = (1 << int(table.ints[at.BITS])) - 1 if table.ints[at.BITS] else -1
-        keys, rows = keys_and_rows(table)
-        self._rows = dict(zip(keys.tolist(), rows.tolist(), strict=True))
-        self._scores: dict[Any, Array | None] = {}
+        self._rows = rows_of(model)
+        self._scores = scores_of(model, dataset)
 
     def apply(self, x: Input, state: State, operator: Operator) -> State:
         """The state after a step, which knows how many items are covered."""
