@@ -269,10 +269,11 @@ class Predictor(Published):
         decisions is explained, beside the best alternative with its features.
         """
         from laso.estimators.capabilities.explain import explained
+        from laso.pictures.page import Explanation
 
         self.require("weights_")
         with naming_methods(self.task_.problem):
-            return explained(self, x, features=features, path=path)
+            return Explanation(explained(self, x, features=features, path=path))
 
     @consistent
     def trace(
@@ -292,10 +293,12 @@ class Predictor(Published):
             nodes then also tell the items that their step is about, and what it says.
         """
         from laso.estimators.capabilities.explain import traced
+        from laso.pictures.page import Trace
 
         self.require("weights_")
         with naming_methods(self.task_.problem):
-            return traced(self, x, y, known=known, banned=banned, pruned=pruned)
+            events = traced(self, x, y, known=known, banned=banned, pruned=pruned)
+        return Trace(events, self.task_.words(x))
 
     @consistent
     def inspect(self, *, features: int = 10, data: Any = None) -> dict[str, Any]:
@@ -306,6 +309,12 @@ class Predictor(Published):
         from laso.estimators.capabilities.inspection import inspected
 
         return inspected(self, features=features, data=data)
+
+    def _repr_html_(self) -> str:
+        """Return the estimator as a notebook shows it: what it is, and its top features."""
+        from laso.estimators.capabilities.render import as_fragment
+
+        return as_fragment(self.inspect(features=3) if "weights_" in vars(self) else repr(self))
 
     def biased(self, bias: Mapping[str, float]) -> Self:
         """Return a copy that predicts some labels more often, or less often.

@@ -27,6 +27,7 @@ from laso.tasks.constraints import constraints
 from laso.tasks.joint.encoder import BETWEEN, JointEncoder, layer_labels, row_labels
 from laso.tasks.joint.feature_sets import FEATURE_SETS
 from laso.tasks.joint.problem import Joint
+from laso.tasks import displays
 from laso.tasks.sequences import (
     SequenceTask,
     count_labels,
@@ -51,6 +52,7 @@ class JointTask(SequenceTask):
     name = "joint"
     problem = Joint
     encoder_: JointEncoder
+    display = displays.layers
 
     def __init__(
         self,

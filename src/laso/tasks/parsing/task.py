@@ -47,6 +47,7 @@ from laso.tasks.parsing.trees import (
     restored,
     unmarked,
 )
+from laso.tasks.displays import tree
 from laso.tasks.sequences import SequenceTask
 
 ORACLES = ("dynamic", "static")
@@ -92,6 +93,7 @@ class ParsingTask(SequenceTask):
     name = "parsing"
     many_paths = True
     encoder_: ParsingEncoder
+    display = tree
 
     def __init__(
         self,
