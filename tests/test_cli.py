@@ -202,7 +202,8 @@ def test_the_search_shows_the_beam_and_the_rank_of_the_gold_path(result):
     assert [row["title"] for row in rounds] == words
     for covered, row in enumerate(rounds, start=1):
         kept = row["kept"]
-        assert 1 <= len(kept) <= 2 and row["hidden"] == 0
+        assert 1 <= len(kept) <= 2
+        assert row["hidden"] == 0
         scores = [node["score"] for node in (*kept, *row["pruned"])]
         assert scores == sorted(scores, reverse=True)
         assert all(node["items"][1] == covered for node in (*kept, *row["pruned"]))

@@ -310,6 +310,32 @@ class Predictor(Published):
 
         return inspected(self, features=features, data=data)
 
+    @consistent
+    def changes_since(
+        self, earlier: Predictor, *, features: int = 20, data: Any = None
+    ) -> dict[str, Any]:
+        """Return how many weights differ from an earlier model's, and those that differ most.
+
+        With ``data``, features that only inputs can name are named too.
+        """
+        from laso.estimators.capabilities.changes import changed
+
+        return changed(earlier, self, features=features, data=data)
+
+    def reopen(self) -> Self:
+        """Let a model that was saved without the state of its training learn more.
+
+        ``partial_fit`` then goes on from the weights alone. Nothing changes for a model that has
+        the state.
+        """
+        from laso.estimators.learning.reopening import training_of_weights
+
+        self.require("weights_")
+        with self.learning() as draft:
+            if draft.training_ is None:
+                draft.training_ = training_of_weights(draft)
+        return self
+
     def _repr_html_(self) -> str:
         """Return the estimator as a notebook shows it: what it is, and its top features."""
         from laso.estimators.capabilities.render import as_fragment

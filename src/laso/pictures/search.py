@@ -125,7 +125,7 @@ def _name(columns: list[Search], words: Sequence[str]) -> None:
 
 
 def _fell(search: Search) -> dict[str, Any] | None:
-    """Where the gold path left the queue for good, and what would have kept it; None: it did not."""
+    """Where the gold path left the queue for good, and what would have kept it; else None."""
     if not search["known"] or search["right"]:
         return None
     columns = search["rounds"]
@@ -148,8 +148,8 @@ def verdict(search: Search) -> str | None:
     if fell is not None:
         width, behind = fell["width"], fell["behind"]
         return (
-            f"After “{columns[fell['round']]['title']}” the gold path is no longer in the queue. It "
-            f"cannot come back: the prediction is wrong. A beam of {width} would have kept it "
+            f"After “{columns[fell['round']]['title']}” the gold path is no longer in the queue. "
+            f"It cannot come back: the prediction is wrong. A beam of {width} would have kept it "
             f"there, or weights that give it {behind:.1f} more."
         )
     behind = [column for column in columns if (column["gold"] or 1) != 1]

@@ -21,13 +21,13 @@ from laso.features.keys import string_keys
 from laso.features.templates import BIAS, LABEL, LENGTH, Template
 from laso.params import check_parameters
 from laso.queues import MakeQueue, beam
+from laso.tasks import displays
 from laso.tasks.base import Step
 from laso.tasks.batches import Ambiguity
 from laso.tasks.constraints import constraints
 from laso.tasks.joint.encoder import BETWEEN, JointEncoder, layer_labels, row_labels
 from laso.tasks.joint.feature_sets import FEATURE_SETS
 from laso.tasks.joint.problem import Joint
-from laso.tasks import displays
 from laso.tasks.sequences import (
     SequenceTask,
     count_labels,
