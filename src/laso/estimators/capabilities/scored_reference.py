@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from laso.engine import layout as at
 from laso.engine.key_origins import numbers_of, recorded
-from laso.engine.layout import Array, Dataset, Input, Out, WeightTable
+from laso.engine.layout import Array, Dataset, Input, WeightTable
 from laso.engine.options import is_exact
 from laso.engine.problem import CompiledProblem
 from laso.engine.reference import Operator, Reference, State, exact_queue
@@ -23,25 +24,6 @@ if TYPE_CHECKING:
 ROWS, SCORES = "rows", "scores"  # among what a model has prepared
 
 
-class Remembering(Reference):
-    """The reference engine, which asks for the features of a block once."""
-
-    def __init__(self, problem: type[CompiledProblem], n_labels: int) -> None:
-        super().__init__(problem, n_labels)
-        self._input: Input | None = None
-        self._known: dict[int, tuple[Array, Array]] = {}
-
-    def _block_features(self, x: Input, block: int, out: Out) -> int:
-        if self._input is not x:
-            self._input, self._known = x, {}
-        if block not in self._known:
-            n = super()._block_features(x, block, out)
-            self._known[block] = out.keys[:n].copy(), out.values[:n].copy()
-        keys, values = self._known[block]
-        out.keys[: len(keys)], out.values[: len(keys)] = keys, values
-        return len(keys)
-
-
 def rows_of(model: Predictor) -> dict[int, int]:
     """Return the row of each feature of a model, which is kept until the model learns more."""
     known: tuple[WeightTable, dict[int, int]] | None = model.prepared.get(ROWS)
@@ -52,15 +34,17 @@ def rows_of(model: Predictor) -> dict[int, int]:
     return known[1]
 
 
-def scores_of(model: Predictor, dataset: Dataset) -> dict[Any, Array | None]:
-    """Return the scores of steps that searches of this input have met; those of one are kept."""
+def scores_of(model: Predictor, dataset: Dataset) -> tuple[dict[Any, Any], dict[int, Array]]:
+    """Return the scores of steps and of blocks that searches of this input have met.
+
+    Those of one input are kept.
+    """
     arrays = (dataset.items, dataset.pool, dataset.values, dataset.spec, dataset.vectors)
     of = [np.asarray(array).tobytes() for array in arrays]
     known = model.prepared.get(SCORES)
     if known is None or known[0] is not model.weights_ or known[1] != of:
-        known = model.prepared[SCORES] = (model.weights_, of, {})
-    scores: dict[Any, Array | None] = known[2]
-    return scores
+        known = model.prepared[SCORES] = (model.weights_, of, {}, {})
+    return known[2], known[3]
 
 
 class Walk(Reference):
@@ -71,13 +55,15 @@ class Walk(Reference):
 
     def __init__(self, model: Predictor, dataset: Dataset) -> None:
         table = model.weights_
-        problem, self.origins = recorded(model.task_.problem_for(dataset))
+        plain = model.task_.problem_for(dataset)
+        problem, self.origins = recorded(plain)
         super().__init__(problem, n_labels(table))
         self.model, self.task = model, model.task_
-        self.reference = Remembering(problem, n_labels(table))
+        self.reference = Reference(problem, n_labels(table))
+        self._plain = Reference(plain, n_labels(table))  # which takes no notes
         self.mask = (1 << int(table.ints[at.BITS])) - 1 if table.ints[at.BITS] else -1
         self._rows = rows_of(model)
-        self._scores = scores_of(model, dataset)
+        self._scores, self._block_scores = scores_of(model, dataset)
 
     def apply(self, x: Input, state: State, operator: Operator) -> State:
         """The state after a step, which knows how many items are covered."""
@@ -114,13 +100,23 @@ class Walk(Reference):
 
     def _all_scores(self, x: Input, state: State, group: int) -> Array | None:
         """The scores of all labels of a group at once; None where features differ by label."""
-        features = self.reference.features(x, state, (group, 0))
-        last = self.n_labels - 1
-        same = {(key, last): value for (key, _), value in features.items()}
-        if same != self.reference.features(x, state, (group, last)):
-            return None
+        row, plain, last = self._row(state), self._plain, self.n_labels - 1
+        for label in (0, last):
+            if any(of != label for _, of in plain.factors_of(x, row, (group, label))):
+                return None
         scores = np.zeros(last + 1)
-        for (key, _), value in features.items():
+        for of, _ in plain.factors_of(x, row, (group, last)):
+            for block in plain.blocks_of(x, int(plain.problem.block(x, row, of))):
+                if block not in self._block_scores:
+                    self._block_scores[block] = self._sum(plain.of_block(x, block))
+                scores += self._block_scores[block]
+            scores += self._sum(plain.own_features(x, row, of))
+        return scores
+
+    def _sum(self, features: Iterable[tuple[int, float]]) -> Array:
+        """The scores that features add, for each label."""
+        scores = np.zeros(self.n_labels)
+        for key, value in features:
             row = self._rows.get(key & self.mask)
             if row is not None:
                 scores += value * dense_rows(self.model.weights_, row)
