@@ -8,6 +8,7 @@ from functools import cache
 from importlib.resources import files
 
 LETTER = 6.9  # the average width of a letter at the usual size, at most
+SPREAD = 2488  # of the usual labels of chunks, names and tags few have one colour
 HUES = 8  # colours of labels, which the style sheet has
 STYLE = "pictures.css"
 
@@ -70,4 +71,7 @@ def hue(label: str) -> int:
     True
     """
     known = re.sub(r"^[BIESLU]-", "", label)
-    return sum(ord(letter) * (i + 1) for i, letter in enumerate(known)) % HUES
+    number = 0
+    for letter in known:
+        number = (number * SPREAD + ord(letter)) % 100003
+    return number % HUES

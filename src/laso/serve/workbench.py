@@ -188,6 +188,8 @@ class Workbench:
                 {"score": score, "output": y, "answer": self._shown(model, example, y, sure.parts)}
                 for score, y in ranked
             ],
+            "lessons": len(self.lessons),
+            "gold_output": example.gold,
             "gold": None if example.gold is None else self._shown(model, example, example.gold, ()),
             "search": search,
             "from": from_round,
