@@ -281,6 +281,9 @@ class Predictor(Published):
     ) -> list[dict[str, Any]]:
         """Return the events of the search for one input: each node dequeued, with the queue.
 
+        The list also has the ``words`` of the input and the ``output`` that the search found (None:
+        none), and notebooks show it as a picture.
+
         Parameters
         ----------
         x : input
@@ -292,13 +295,13 @@ class Predictor(Published):
             The number of dropped nodes to tell of each round, as of ``laso.trace.trace_search``;
             nodes then also tell the items that their step is about, and what it says.
         """
-        from laso.estimators.capabilities.explain import traced
+        from laso.estimators.capabilities.explain import traced, traced_output
         from laso.pictures.page import Trace
 
         self.require("weights_")
         with naming_methods(self.task_.problem):
             events = traced(self, x, y, known=known, banned=banned, pruned=pruned)
-        return Trace(events, self.task_.words(x))
+            return Trace(events, self.task_.words(x), traced_output(self, x, events))
 
     @consistent
     def inspect(self, *, features: int = 10, data: Any = None) -> dict[str, Any]:

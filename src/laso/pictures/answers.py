@@ -30,7 +30,7 @@ def answer(shown: Shown, words: Sequence[str], sure: Sure | None = None) -> str:
     Examples
     --------
     >>> print(answer({"layers": {"": [("NP", 1, 2)]}}, ["see", "me"]))
-    <p><span class="word" data-start="0" data-end="1">see</span> <span class="span hue0 unsure" \
+    <p><span class="word" data-start="0" data-end="1">see</span> <span class="span hue5 unsure" \
 data-start="1" data-end="2" data-label="NP" title="NP">me<b>NP</b></span></p>
     """
     sure = {} if sure is None else sure

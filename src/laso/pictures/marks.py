@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources import files
 
 LETTER = 6.9  # the average width of a letter at the usual size, at most
-SPREAD = 2488  # of the usual labels of chunks, names and tags few have one colour
+SPREAD = 6994  # of the usual labels of chunks, names and tags few have one colour
 HUES = 8  # colours of labels, which the style sheet has
 STYLE = "pictures.css"
 

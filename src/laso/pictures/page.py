@@ -51,10 +51,16 @@ def paragraph(text: str | None) -> str:
 
 
 class Trace(list[dict[str, Any]]):
-    """The events of a search: a list that a notebook shows as a picture."""
+    """The events of a search, and its output: a list that a notebook shows as a picture."""
 
-    def __init__(self, events: Iterable[dict[str, Any]] = (), words: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        events: Iterable[dict[str, Any]] = (),
+        words: Sequence[str] = (),
+        output: Any = None,
+    ) -> None:
         super().__init__(events)
+        self.output = output
         self.words = list(words)
 
     def _repr_html_(self) -> str:

@@ -9,6 +9,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from copy import copy
+from itertools import islice, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -116,7 +117,13 @@ class Workbench:
 
     def _labels(self) -> list[str]:
         """Return the labels that a person may choose for a part of the output."""
+        from laso.tasks import displays
+
+        task: Any = self.model.task_
         labels = [str(label) for label in self.model.classes_]
+        if getattr(type(task), "display", None) is displays.layers:
+            of = ([n[len(o) + 1 :] for n in labels if n.startswith(f"{o}=")] for o in task.layers)
+            return ["/".join(each) for each in islice(product(*of), MOST_LABELS)]
         if self.kind == ARCS:
             labels = [label.partition(" ")[2] for label in labels]
         chunks = {label[2:] for label in labels if label[:2] in ("B-", "I-", "S-", "E-")}
@@ -199,18 +206,18 @@ class Workbench:
 
     def _search(self, model: SearchEstimator, example: Example, parts: Json) -> tuple[Json, Any]:
         """Return the rounds of a search, and its output."""
-        forced = {name: None if part is None else [part] for name, part in parts.items()}
-        if forced:
-            (output,) = model.predict_forced([example.x], **forced)
-        else:
-            output = model.predict_single(example.x)
-        gold = None if example.gold is None else example.gold
         try:
-            events = model.trace(example.x, gold, **parts, pruned=PRUNED)
+            events: Any = model.trace(example.x, example.gold, **parts, pruned=PRUNED)
         except LasoError:
-            if gold is None:
+            if example.gold is None:
                 raise
-            events = model.trace(example.x, **parts, pruned=PRUNED)  # the gold output is not known
+            events = model.trace(example.x, **parts, pruned=PRUNED)  # gold labels are not known
+        if parts and events.output is None:
+            raise BadData(
+                "no output that the search keeps fits what is pinned and forbidden; a wider beam "
+                "keeps more"
+            )
+        output = events.output if parts else model.predict_single(example.x)
         return rounds_of(events, example.words), output
 
     def _shown(self, model: SearchEstimator, example: Example, y: Any, parts: Any) -> str:

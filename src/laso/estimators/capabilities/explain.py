@@ -123,6 +123,22 @@ def traced(
     return events
 
 
+def traced_output(model: Predictor, x: Any, events: Sequence[Explanation]) -> Any:
+    """Return the output of a search, given its events; None if it reached no goal."""
+    dequeued = [event for event in events if event["event"] == "dequeue"]
+    if not dequeued or not dequeued[-1]["goal"]:
+        return None
+    nodes = {node["node"]: node for event in dequeued for node in nodes_of(event)}
+    path: list[Operator] = []
+    node = dequeued[-1]
+    while node["parent"] is not None:
+        path.insert(0, node["operator"])
+        node = nodes[node["parent"]]
+    steps = np.array(path, np.int32).reshape(-1, 2)
+    task = model.task_
+    return task.decode_all(task.read_inputs([x]), steps, np.array([len(path)]))[0]
+
+
 def nodes_of(event: Explanation) -> Sequence[Explanation]:
     """Return the nodes that an event of a search tells of."""
     return [event, *event["queue"]] if event["event"] == "dequeue" else event["nodes"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from laso.queues import MakeQueue
 if TYPE_CHECKING:
     from laso.estimators.prediction import Predictor
 
-ROWS, SCORES = "rows", "scores"  # among what a model has prepared
+ROWS, KNOWN = "rows", "known"  # among what a model has prepared
 
 
 def rows_of(model: Predictor) -> dict[int, int]:
@@ -34,17 +34,27 @@ def rows_of(model: Predictor) -> dict[int, int]:
     return known[1]
 
 
-def scores_of(model: Predictor, dataset: Dataset) -> tuple[dict[Any, Any], dict[int, Array]]:
-    """Return the scores of steps and of blocks that searches of this input have met.
+@dataclass
+class Known:
+    """What searches of an input have found out about it: states by place, scores of steps."""
 
-    Those of one input are kept.
-    """
+    scores: dict[Any, Array | None] = field(default_factory=dict)
+    blocks: dict[int, Array] = field(default_factory=dict)
+    states: dict[Any, State] = field(default_factory=dict)
+    operators: dict[Any, list[Operator]] = field(default_factory=dict)
+    goals: dict[Any, bool] = field(default_factory=dict)
+
+
+def known_of(model: Predictor, dataset: Dataset) -> Known:
+    """Return what is known of an input; that of the last one is kept until the model changes."""
+    if len(dataset.starts) != 2:
+        return Known()
     arrays = (dataset.items, dataset.pool, dataset.values, dataset.spec, dataset.vectors)
     of = [np.asarray(array).tobytes() for array in arrays]
-    known = model.prepared.get(SCORES)
+    known: tuple[WeightTable, list[bytes], Known] | None = model.prepared.get(KNOWN)
     if known is None or known[0] is not model.weights_ or known[1] != of:
-        known = model.prepared[SCORES] = (model.weights_, of, {}, {})
-    return known[2], known[3]
+        known = model.prepared[KNOWN] = (model.weights_, of, Known())
+    return known[2]
 
 
 class Walk(Reference):
@@ -63,12 +73,28 @@ class Walk(Reference):
         self._plain = Reference(plain, n_labels(table))  # which takes no notes
         self.mask = (1 << int(table.ints[at.BITS])) - 1 if table.ints[at.BITS] else -1
         self._rows = rows_of(model)
-        self._scores, self._block_scores = scores_of(model, dataset)
+        self._known = known_of(model, dataset)
 
     def apply(self, x: Input, state: State, operator: Operator) -> State:
         """The state after a step, which knows how many items are covered."""
-        length = self.task.describe(*operator).length
-        return replace(super().apply(x, state, operator), position=state.position + length)
+        place = (state.row, state.position, operator)
+        if place not in self._known.states:
+            position = state.position + self.task.describe(*operator).length
+            after = replace(super().apply(x, state, operator), position=position)
+            self._known.states[place] = after
+        return self._known.states[place]
+
+    def operators(self, x: Input, state: State) -> Iterator[Operator]:
+        """The steps that are possible in a state."""
+        if state.row not in self._known.operators:
+            self._known.operators[state.row] = list(super().operators(x, state))
+        return iter(self._known.operators[state.row])
+
+    def is_goal(self, x: Input, state: State) -> bool:
+        """Whether a state is a goal."""
+        if state.row not in self._known.goals:
+            self._known.goals[state.row] = super().is_goal(x, state)
+        return self._known.goals[state.row]
 
     def features(self, x: Input, state: State, operator: Operator) -> dict[Any, float]:
         """The score of the step as its only feature."""
@@ -90,9 +116,9 @@ class Walk(Reference):
         """What a step adds to the score."""
         group, label = operator
         place = (state.row, group)
-        if place not in self._scores:
-            self._scores[place] = self._all_scores(x, state, group)
-        scores = self._scores[place]
+        if place not in self._known.scores:
+            self._known.scores[place] = self._all_scores(x, state, group)
+        scores = self._known.scores[place]
         if scores is not None:
             return float(scores[label])
         features = self.reference.features(x, state, operator)
@@ -107,9 +133,9 @@ class Walk(Reference):
         scores = np.zeros(last + 1)
         for of, _ in plain.factors_of(x, row, (group, last)):
             for block in plain.blocks_of(x, int(plain.problem.block(x, row, of))):
-                if block not in self._block_scores:
-                    self._block_scores[block] = self._sum(plain.of_block(x, block))
-                scores += self._block_scores[block]
+                if block not in self._known.blocks:
+                    self._known.blocks[block] = self._sum(plain.of_block(x, block))
+                scores += self._known.blocks[block]
             scores += self._sum(plain.own_features(x, row, of))
         return scores
 
