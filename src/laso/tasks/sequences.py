@@ -46,6 +46,7 @@ from laso.features.stored_encoder import (
     values_of,
 )
 from laso.features.templates import BIAS, LABEL, Template, parse_templates
+from laso.tasks import displays
 from laso.tasks.base import Task
 from laso.tasks.batches import BatchTask
 from laso.tasks.feature_names import Namer
@@ -63,6 +64,7 @@ class SequenceTask(Task):
     dense_problem: type[CompiledProblem]
     encoder_: ColumnEncoder
     state_: dict[str, Any]
+    display = displays.labels
     lists: WordLists | None = None  # of a model file, which alone are used then; None: read files
 
     def __init__(self, *, columns: Sequence[str] | None) -> None:

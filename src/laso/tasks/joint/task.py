@@ -21,6 +21,7 @@ from laso.features.keys import string_keys
 from laso.features.templates import BIAS, LABEL, LENGTH, Template
 from laso.params import check_parameters
 from laso.queues import MakeQueue, beam
+from laso.tasks import displays
 from laso.tasks.base import Step
 from laso.tasks.batches import Ambiguity
 from laso.tasks.constraints import constraints
@@ -52,6 +53,7 @@ class JointTask(SequenceTask):
     problem = Joint
     dense_problem = DenseJoint
     encoder_: JointEncoder
+    display = displays.layers
 
     def __init__(
         self,

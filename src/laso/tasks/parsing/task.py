@@ -25,6 +25,7 @@ from laso.features.templates import BIAS, Template
 from laso.metrics.trees import tree_scores
 from laso.params import check_parameters, is_whole
 from laso.queues import MakeQueue, beam
+from laso.tasks import displays
 from laso.tasks.base import Decision, Step
 from laso.tasks.batches import Operator
 from laso.tasks.parsing import configuration as c
@@ -72,6 +73,7 @@ class ParsingTask(SequenceTask):
     name = "parsing"
     many_paths = True
     encoder_: ParsingEncoder
+    display = displays.tree
 
     def __init__(
         self,
