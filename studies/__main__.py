@@ -30,6 +30,8 @@ from studies.peers.parsers import SYSTEMS as PARSERS
 from studies.peers.systems import SYSTEMS
 from studies.runner import Experiment, Lab, Request, experiment
 from studies.speed import profile, scale, speed
+from studies.vectors import run as vectors
+from studies.vectors.systems import TASKS as VECTOR_TASKS
 
 Options = argparse.Namespace
 CORPORA = ("conll2000", "bundled")
@@ -245,6 +247,22 @@ def run_litbank(options: Options) -> list[str]:
     return failures
 
 
+def run_vectors(options: Options) -> list[str]:
+    """Score vectors of an encoder beside sparse features."""
+    tasks = [] if options.corpus is None else [one_of("--corpus", options.corpus, VECTOR_TASKS)]
+    files, failures = vectors.run(
+        say,
+        results=(options.results or vectors.RESULTS).resolve(),
+        tasks=tasks,
+        rows=options.rows,
+        seeds=() if options.seed is None else (options.seed,),
+        again=options.again,
+    )
+    for path in files:
+        say(f"wrote {path}")
+    return failures
+
+
 def run_defaults(options: Options) -> None:
     """Run the three parts of the study of defaults."""
     learners.run(say)
@@ -313,6 +331,8 @@ def studies() -> Iterator[tuple[str, Callable[[Options], object], str, str]]:
     yield "linkage", run_linkage, text, "--results --again --corpus --systems"
     text = "coreference on the folds of LitBank (litbank.json)"
     yield "litbank", run_litbank, text, "--results --again --jobs --systems --of"
+    text = "vectors of an encoder beside sparse features (encoder.json)"
+    yield "vectors", run_vectors, text, "--results --again --corpus --rows --seed"
     yield "defaults", run_defaults, "learners on several corpora (defaults.json)", ""
     text = "first label, start, loading, tokens per second (speed.json)"
     yield "speed", run_speed, text, "--results --keys"

@@ -98,8 +98,8 @@ class LinearEncoder:
         """Take over weights that ``state`` returned."""
         self.weights = state.copy()
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the weights, not those of the encoder below."""
+    def save(self, path: str | os.PathLike[str], *, training: bool = False) -> None:
+        """Write the weights, not those of the encoder below; training has no state but them."""
         header = {"shape": list(self.weights.shape), "below": fingerprint_of(self.encoder)}
         write_file(path, header, {"weights": self.weights.ravel()})
 

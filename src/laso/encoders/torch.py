@@ -77,7 +77,7 @@ class TorchEncoder:
         if not isinstance(below, BertEncoder):
             raise TypeError(f"found {type(below).__name__}, expected a BERT or a folder with one")
         self.below, self.schedule = below, Schedule() if schedule is None else schedule
-        self.name, self.dimensions = below.name, below.dimensions
+        self.name, self.dimensions = f"tuned {below.name}", below.dimensions
         self.config = {**below.config, "num_hidden_layers": below.layer}
         self.tensors = self._read(below.folder / weights.TENSORS)
         self.steps = self.pending = 0
@@ -274,6 +274,17 @@ class TorchEncoder:
         self.optimizer.step()
         self.optimizer.zero_grad()
         self.steps, self.pending = self.steps + 1, 0
+
+    def state(self) -> dict[str, Any]:
+        """Return what learning has changed, to ``restore`` the best epoch's."""
+        return {name: tensor.detach().clone() for name, tensor in self.learned.items()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what ``state`` returned."""
+        with torch.no_grad():
+            for name, tensor in self.learned.items():
+                tensor.copy_(state[name])
+        self._graph = self._fingerprint = None
 
     # ----------------------------------------------------------------------- files
 

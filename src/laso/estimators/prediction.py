@@ -29,7 +29,7 @@ from laso.estimators.learning import fitting
 from laso.estimators.learning.class_weights import ClassWeight
 from laso.estimators.learning.tables import check_overflow, with_bias
 from laso.estimators.publishing import Published, consistent
-from laso.features.dense import is_built_in
+from laso.features.dense import BESIDE, is_built_in
 from laso.files import estimator as stored
 from laso.files.atomic import naming
 from laso.files.container import file_bytes, write_file
@@ -416,12 +416,16 @@ class Predictor(Published):
 
         ``precision`` may be "float32" or "float16" for a smaller file. ``training`` keeps
         what ``resume`` and ``partial_fit`` go on from. ``compress=False`` makes a file several
-        times as large, which loads in a fraction of the time.
+        times as large, which loads in a fraction of the time. An encoder that has learned is saved
+        beside the file, under its name and ``.encoder``.
         """
         self.require("weights_")
         with naming(path):
             packed = stored.packed_model(self, precision, training, compress=compress)
-            return write_file(path, *packed, compress=compress)
+            size = write_file(path, *packed, compress=compress)
+            if self.task_.dense is not None:
+                self.task_.dense.save(os.fspath(path) + BESIDE, training=training)
+            return size
 
     @consistent
     def file_size(self) -> int:

@@ -303,7 +303,8 @@ class SearchEstimator(Predictor):
             examples = self._examples(inputs, outputs, dev)
             del inputs, outputs
             self.fingerprint_ = examples.fingerprint
-            if task.has_vectors and self.vector_scale is None and examples.held_out is not None:
+            chosen = self.vector_scale is not None or examples.held_out is None
+            if len(examples.train.vectors) and not chosen:
                 examples = with_best_scale(self, examples)
         with clock("train"):
             epochs = fitting.most_epochs(self)

@@ -22,6 +22,7 @@ from laso.errors import BadData, BadFeature, BadModel
 SCALE = 0.1
 SCALES = (0.05, 0.1, 0.2, 0.4)  # to choose from on held-out data
 LARGEST = 100.0  # scale
+BESIDE = ".encoder"  # behind the name of a model file: the encoder that has learned with it
 BUILT_IN = re.compile("minilm(:[1-6])?")  # names of encoders that model files may have
 SMALLEST = 1e-6  # deviation of a dimension that varies
 
@@ -157,6 +158,21 @@ class Dense:
     def learns(self) -> bool:
         """Whether the encoder learns with the weights."""
         return callable(getattr(self.encoder, "learn", None))
+
+    @contextmanager
+    def training(self) -> Iterator[None]:
+        """Tell the encoder that it learns inside the block, if it wants to know."""
+        train = getattr(self.encoder, "train", lambda mode: None)
+        train(True)
+        try:
+            yield
+        finally:
+            train(False)
+
+    def save(self, path: str, *, training: bool) -> None:
+        """Save an encoder that learns, if it can be saved."""
+        if self.learns and hasattr(self.encoder, "save"):
+            self.encoder.save(path, training=training)
 
     def of_words(self, sentences: Sequence[Sequence[str]], lengths: Array) -> Array:
         """Return the standardised vectors of sentences of these lengths."""

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from laso.estimators.capabilities.confidence import TEMPERATURE
 from laso.estimators.capabilities.freezing import FROZEN, HALF
 from laso.estimators.learning import fitting
 from laso.estimators.learning.class_weights import BALANCED, is_class_weight
+from laso.features.dense import BESIDE
 from laso.features.templates import Template
 from laso.files import weight_tensors
 from laso.files.container import Header, Tensors, as_bad_model, read_bytes, read_file
@@ -136,6 +138,9 @@ def load(
     number of bytes that it may take in memory; ``mmap`` maps the file.
     """
     header, tensors = read_file(path, limit=limit, mmap=mmap)
+    beside = Path(os.fspath(path) + BESIDE)
+    if encoder is None and "vectors" in header and beside.is_dir():
+        encoder = beside  # which is used if it has the fingerprint that the header names
     with as_bad_model(path):
         return restored_model(header, tensors, task, encoder)
 

@@ -38,6 +38,7 @@ class BatchTask:
 
     problem: type[CompiledProblem]
     labels: Sequence[str] | None
+    learns_vectors = True  # whether updates can tell an encoder where vectors should move
     dense: Dense | None = None
     """The dense vectors of items, which the estimator sets; None: the task has no items' words."""
 

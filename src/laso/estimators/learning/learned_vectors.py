@@ -44,14 +44,15 @@ class WithEncoder:
     ) -> tuple[WeightTable, Any, int]:
         """Learn from the given examples in turn; return table and run as grown, and the errors."""
         lengths, wrong = np.diff(dataset.starts), 0
-        for first in range(0, len(order), self.batch):
-            part = order[first : first + self.batch]
-            sentences = [self.words[i] for i in part.tolist()]
-            items = tokens_of(lengths, part)
-            dataset.vectors[items] = self.dense.of_words(sentences, lengths[part])
-            table, run, errors = self.learner.learn(dataset, part, table, run)
-            self.dense.learn(sentences, dataset.moves[items])
-            wrong += errors
+        with self.dense.training():
+            for first in range(0, len(order), self.batch):
+                part = order[first : first + self.batch]
+                sentences = [self.words[i] for i in part.tolist()]
+                items = tokens_of(lengths, part)
+                dataset.vectors[items] = self.dense.of_words(sentences, lengths[part])
+                table, run, errors = self.learner.learn(dataset, part, table, run)
+                self.dense.learn(sentences, dataset.moves[items])
+                wrong += errors
         return table, run, wrong
 
 
@@ -97,7 +98,8 @@ def check_learning(model: SearchEstimator, *, at_once: bool = True) -> None:
 
 
 def _learns(model: SearchEstimator) -> bool:
-    return model.task_.dense is not None and model.task_.dense.learns
+    task = model.task_
+    return task.dense is not None and task.dense.learns and task.learns_vectors
 
 
 def reencoded(model: SearchEstimator, dataset: Dataset, words: Words) -> Dataset:

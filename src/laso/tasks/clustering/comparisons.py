@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from laso.engine.layout import Array
+from laso.errors import BadData
 
 Compare = Callable[[Sequence[Any], Array, Array], Array]
 
 TEXT, CATEGORY, NUMBER, SET, SPAN = "text", "category", "number", "set", "span"
-FACTS = "facts"
+FACTS, VECTOR = "facts", "vector"
 KINDS: dict[str, tuple[str, ...]] = {
     TEXT: ("equal", "words", "edit", "prefix", "suffix"),
     CATEGORY: ("equal",),
@@ -25,6 +26,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     SET: ("equal", "overlap", "cosine"),
     SPAN: ("nested", "gap"),
     FACTS: ("agreement",),
+    VECTOR: ("similar",),
 }
 """The comparisons of fields of each kind."""
 OUTCOMES: dict[str, tuple[str, ...]] = {
@@ -39,14 +41,18 @@ OUTCOMES: dict[str, tuple[str, ...]] = {
     "nested": ("no", "within", "around"),
     "agreement": ("none", "same", "different", "both"),
     "gap": ("0", "1", "2", "3", "5", "8", "13", "more"),
+    "similar": ("0.9", "0.8", "0.7", "0.6", "0.5", "0.4", "0.3", "0.2", "0.1", "0", "below"),
     "ratio": ("1", "0.99", "0.95", "0.9", "0.8", "0.5", "0"),
 }
 ONE_MISSING, BOTH_MISSING = 2, 3
 LEAST_SIMILAR = np.array([0.9999, 0.9, 0.8, 0.65, 0.5])
 LEAST_COSINES = np.array([0.9999, 0.9, 0.8, 0.65, 0.5, 0.35, 0.2, 0.1])
+LEAST_PRODUCTS = np.array([0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0])
 LEAST_RATIOS = np.array([1, 0.99, 0.95, 0.9, 0.8, 0.5])
 LARGEST_GAPS = np.array([0, 1, 2, 3, 5, 8, 13])
 LARGEST_DIFFERENCES = np.array([0, 1, 2, 4, 8, 16, 32, 64])
+ROUNDING = 1e-6
+TOGETHER = 1 << 14  # pairs of vectors that are multiplied at a time
 LONGEST = 64  # characters that edit distances look at
 DENSE = 4  # all pairs of values are compared if they are at most so many times those that occur
 _WORD = re.compile(r"\w+")
@@ -209,6 +215,28 @@ def ratios(values: Sequence[float], a: Array, b: Array) -> Array:
     return np.asarray((ratio[:, None] < LEAST_RATIOS).sum(axis=1))
 
 
+def similarities(values: Sequence[bytes], a: Array, b: Array) -> Array:
+    """Return the range of the cosine of two dense vectors, given as the bytes of float32 numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> values = [np.array(v, np.float32).tobytes() for v in ([1, 0], [4, 3], [-1, 0])]
+    >>> numbers = similarities(values, np.array([0, 0, 0]), np.array([0, 1, 2]))
+    >>> [OUTCOMES["similar"][number] for number in numbers]
+    ['0.9', '0.8', 'below']
+    """
+    if len(sizes := {len(value) // 4 for value in values}) > 1:
+        raise BadData(f"found vectors of {min(sizes)} and of {max(sizes)} numbers, expected one")
+    rows = np.frombuffer(b"".join(values), np.float32).reshape(len(values), -1)
+    rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+    cosine = np.empty(len(a), np.float32)
+    for first in range(0, len(a), TOGETHER):
+        part = slice(first, first + TOGETHER)
+        cosine[part] = np.einsum("ij,ij->i", rows[a[part]], rows[b[part]])
+    return np.asarray((cosine[:, None] < LEAST_PRODUCTS - ROUNDING).sum(axis=1))
+
+
 def nestings(values: Sequence[tuple[int, int]], a: Array, b: Array) -> Array:
     """Return whether a span (start, end) is within another, or around it."""
     ends = np.array(values, np.int64).reshape(-1, 2)
@@ -236,6 +264,7 @@ COMPARE: dict[str, Compare] = {
     "nested": nestings,
     "gap": gaps,
     "agreement": agreement,
+    "similar": similarities,
 }
 
 

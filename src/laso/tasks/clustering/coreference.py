@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from laso.data.coreference import Mention, Text
-from laso.tasks.clustering.comparisons import CATEGORY, FACTS, NUMBER, SET, SPAN, TEXT
+from laso.tasks.clustering.comparisons import CATEGORY, FACTS, NUMBER, SET, SPAN, TEXT, VECTOR
 from laso.tasks.clustering.english import (
     CASE,
     CLOSED,
@@ -61,6 +61,7 @@ FIELDS = {
     "before": CATEGORY,
     "after": CATEGORY,
     "speaker": TEXT,
+    "vector": VECTOR,
 }
 """The fields of a mention, and their kinds."""
 
@@ -217,6 +218,16 @@ after[last]|pronoun[item]
 before[item]|before[last]|pronoun[item]
 after[item]|after[last]|pronoun[item]
 before[last]|after[last]|form[item]
+# vectors
+vector.similar[last]|form[item]|form[last]
+vector.similar[first]|form[item]|form[first]
+vector.similar[any]|form[item]
+vector.similar[all]|form[item]
+vector.similar[most]|form[item]
+vector.similar[earlier]|form[item]|determiner[item]
+vector.similar[last]|pronoun[item]|pronoun[last]
+vector.similar[any]|head.equal[any]|form[item]
+vector.similar[last]|sentence.difference[last]|form[item]|form[last]
 """
 """The feature templates of mentions."""
 
@@ -248,6 +259,7 @@ def mentions_of(text: Text) -> list[dict[str, Any]]:
         quotation = speech.quotations[number] if number >= 0 else None
         quotations.append(quotation)
         item["type"] = text.types[i] if text.types else None
+        item["vector"] = None
         item["sentence"] = sentence
         item["quoted"] = "yes" if quotation else "no"
         item["span"] = (begin, starts[sentence] + last + 1)

@@ -7,8 +7,11 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from laso.data.coreference import Text, read_coreference, write_coreference
+import numpy as np
+
+from laso.data.coreference import Mention, Text, read_coreference, write_coreference
 from laso.data.lines import numbered_lines
+from laso.engine.layout import Array
 from laso.errors import BadData, InputError, quoted
 from laso.tasks.clustering.coreference import FIELDS, TEMPLATES, alike, mentions_of
 from laso.tasks.clustering.encoder import Candidates
@@ -37,7 +40,23 @@ class CoreferenceTask(ClusteringTask):
             except InputError as error:
                 raise error.at(sentence=i) from None
             documents.append(Document(mentions_of(text), i, text))
+        self._add_vectors(documents)
         return documents
+
+    def _add_vectors(self, documents: Sequence[Document]) -> None:
+        """Give mentions the mean of their words' vectors, if there is an encoder."""
+        if self.dense is None or self.dense.encoder is None or self.dense.size == 0:
+            return
+        sentences = [sentence for document in documents for sentence in document.text.sentences]
+        lengths = np.array([len(sentence) for sentence in sentences], np.int64)
+        vectors = self.dense.of_inputs(None, lambda: sentences, lengths, learning=True)
+        starts, first = np.concatenate([[0], np.cumsum(lengths)]), 0
+        for document in documents:
+            text = document.text
+            document.columns["vector"] = [
+                _mean(vectors, starts[first + m.sentence], m) for m in text.mentions
+            ]
+            first += len(text.sentences)
 
     def read_inputs(self, X: Any) -> list[Document]:
         """Return the texts of a list or of a file."""
@@ -94,6 +113,12 @@ class CoreferenceTask(ClusteringTask):
     def write_output(self, x: Any, y: Any) -> str:
         """Return a text with its entities as a CoNLL file has it."""
         return write_coreference(x.text if isinstance(x, Document) else Text.of(x), y)
+
+
+def _mean(vectors: Array, start: int, mention: Mention) -> Array:
+    """Return the mean of the vectors of a mention's words, whose sentence begins at ``start``."""
+    words = vectors[start + mention.first : start + mention.last + 1]
+    return np.asarray(words.mean(axis=0))
 
 
 def _read_json(path: str, *, labelled: bool) -> tuple[list[Any], list[Any] | None]:

@@ -11,7 +11,16 @@ from typing import Any
 import numpy as np
 
 from laso.errors import BadData, listed, quoted
-from laso.tasks.clustering.comparisons import CATEGORY, FACTS, KINDS, NUMBER, SET, SPAN, TEXT
+from laso.tasks.clustering.comparisons import (
+    CATEGORY,
+    FACTS,
+    KINDS,
+    NUMBER,
+    SET,
+    SPAN,
+    TEXT,
+    VECTOR,
+)
 from laso.tasks.clustering.templates import OF_CLUSTERS, POSITION
 
 VALUE = "value"  # the field of items that have no fields
@@ -116,6 +125,14 @@ def as_facts(value: Any) -> frozenset[tuple[Hashable, Hashable]]:
     return frozenset(dict(value).items())
 
 
+def as_vector(value: Any) -> bytes:
+    """Return a list or an array of numbers as the bytes of 32-bit floats."""
+    vector = np.asarray(value, np.float32)
+    if vector.ndim != 1 or not len(vector) or not np.isfinite(vector).all():
+        raise ValueError
+    return vector.tobytes()
+
+
 _READ: dict[str, Any] = {
     TEXT: str,
     CATEGORY: str,
@@ -123,6 +140,7 @@ _READ: dict[str, Any] = {
     SET: as_set,
     SPAN: as_span,
     FACTS: as_facts,
+    VECTOR: as_vector,
 }
 
 
@@ -136,8 +154,8 @@ def _fits(value: Any, kind: str) -> bool:
 def kind_of(values: Iterable[Any]) -> str | None:
     """Return the kind of a field with these values; None if all are missing.
 
-    Numbers and lists are told by their types. Text is a category if it has no blanks and few
-    values.
+    Numbers, lists and arrays are told by their types. Text is a category if it has no blanks and
+    few values.
 
     Examples
     --------
@@ -151,6 +169,8 @@ def kind_of(values: Iterable[Any]) -> str | None:
         return NUMBER
     if all(isinstance(value, Mapping) for value in known):
         return FACTS
+    if all(isinstance(value, np.ndarray) for value in known):
+        return VECTOR
     if any(isinstance(value, (list, tuple, set, frozenset)) for value in known):
         return SET
     texts = {str(value) for value in known}

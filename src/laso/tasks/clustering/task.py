@@ -58,6 +58,7 @@ class ClusteringTask(Task):
     problem = Clustering
     labels = ("join", "new")
     default_window: ClassVar[int] = 500
+    learns_vectors = False
     encoder_: ClusteringEncoder
     display = displays.clusters
 
@@ -197,6 +198,10 @@ class ClusteringTask(Task):
     def encode(self, inputs: Any, outputs: Any = None) -> Dataset:
         """Return documents as arrays; with outputs, to learn from."""
         return self.encoder_.dataset(inputs, outputs)
+
+    def with_vectors(self, dataset: Dataset, inputs: Any, *, learning: bool = False) -> Dataset:
+        """Return the dataset as it is: vectors are values of fields, which pairs compare."""
+        return dataset
 
     def components(self, dataset: Dataset) -> Components | None:
         """Return the components of documents; None if they are searched as a whole.
