@@ -126,6 +126,16 @@ def test_gelu_and_softmax_are_exact():
     assert np.abs(rows - exact).max() < 1e-6
 
 
+def test_kernels_where_no_folder_can_be_written(monkeypatch):
+    from numba.core import caching
+
+    monkeypatch.setattr(caching.CacheImpl, "_locator_classes", [])
+    again = kernels.compiled(kernels.PLAIN)(getattr(kernels.add_bias, "py_func", kernels.add_bias))
+    x = np.zeros((2, 3), np.float32)
+    again(x, np.array([1, 2], np.float32))
+    assert x.tolist() == [[1, 2, 0], [1, 2, 0]]
+
+
 def test_progress_is_in_words(small):
     calls = []
     BertEncoder(small[0]).encode(SENTENCES, progress=lambda *given: calls.append(given))

@@ -99,7 +99,7 @@ def measured(run: Row) -> Row:
         for begin in range(0, len(X), AT_ONCE):
             some = X[begin : begin + AT_ONCE]
             vectors = made.encode(some)
-            made.learn(some, [rng.standard_normal(each.shape) for each in vectors])
+            made.learn(some, [np.asarray(rng.standard_normal(each.shape)) for each in vectors])
         made.train(False)
 
     return run | best(sum(map(len, X)), 2, learn)
