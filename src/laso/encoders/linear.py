@@ -89,8 +89,8 @@ class LinearEncoder:
             step += vectors.astype(np.float64).T @ np.asarray(gradient, np.float64)
         self.weights += self.rate * step
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the weights, not those of the encoder below."""
+    def save(self, path: str | os.PathLike[str], *, training: bool = False) -> None:
+        """Write the weights, not those of the encoder below; training needs no more than these."""
         header = {"shape": list(self.weights.shape), "below": fingerprint_of(self.encoder)}
         write_file(path, header, {"weights": self.weights.ravel()})
 

@@ -277,10 +277,14 @@ class TorchEncoder:
 
     # ----------------------------------------------------------------------- files
 
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_graph": None}
+
     def save(self, folder: str | os.PathLike[str], *, training: bool = False) -> Path:
         """Write a folder that ``load_encoder`` reads without torch.
 
-        With ``training`` the state of the optimiser is there, too, so that ``load`` resumes.
+        With ``training`` the state of the optimiser is there, too, so that ``load`` resumes. That
+        is one file with all that was learned: a kill leaves the old state or the new one.
         """
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
@@ -294,6 +298,7 @@ class TorchEncoder:
         if training:
             state = {"rng": self._rng}
             for name, tensor in self.learned.items():
+                state[f"tensor.{name}"] = tensor.detach()
                 for kind in MOMENTS if tensor in self.optimizer.state else ():
                     state[f"{kind}.{name}"] = self.optimizer.state[tensor][kind]
                 if tensor.grad is not None:
@@ -301,6 +306,8 @@ class TorchEncoder:
             notes = {"steps": self.steps, "pending": self.pending}
             with replacing(target / STATE) as file:
                 file.write(save(state, {"laso": json.dumps(notes)}))
+        else:
+            (target / STATE).unlink(missing_ok=True)  # that of an earlier run
         return target
 
     def load(self, folder: str | os.PathLike[str]) -> TorchEncoder:
@@ -319,6 +326,8 @@ class TorchEncoder:
             self.steps, self.pending = int(notes["steps"]), int(notes["pending"])
             self._rng = state["rng"]
             for name, tensor in self.learned.items():
+                with torch.no_grad():
+                    tensor.copy_(state[f"tensor.{name}"])
                 tensor.grad = state.get(f"gradient.{name}")
                 if f"{MOMENTS[0]}.{name}" in state:
                     moments = {kind: state[f"{kind}.{name}"] for kind in MOMENTS}
