@@ -406,7 +406,7 @@ class DenseWeighted(DenseSegmenting, Weighted):
 @st.composite
 def with_vectors(draw: Any, corpora: st.SearchStrategy[Dataset], dense: Any = None) -> Dataset:
     """Corpora with a dense vector for each item; ``dense`` changes their constants."""
-    corpus = draw(corpora)
+    corpus: Dataset = draw(corpora)
     n, size = len(corpus.items), draw(st.integers(1, 3))
     halves = st.lists(st.integers(-2, 2), min_size=n * size, max_size=n * size)
     vectors = np.array(draw(halves), np.float32).reshape(n, size) / np.float32(2)
@@ -438,9 +438,9 @@ TASKS = [
     Task(Segmenting, 2, segmenting_corpora(), True),
     Task(Weighted, 2, segmenting_corpora(), True),
     Task(Joint, N_ROW, joint_corpora(), True, tolerance=1e-9),
-    Task(DenseSegmenting, 2, with_vectors(segmenting_corpora()), True),
-    Task(DenseWeighted, 2, with_vectors(segmenting_corpora()), True),
-    Task(DenseTagging, N_TAGS, with_vectors(tagging_corpora(), _around), True),
+    Task(DenseSegmenting, 2, with_vectors(segmenting_corpora()), True, tolerance=1e-9),
+    Task(DenseWeighted, 2, with_vectors(segmenting_corpora()), True, tolerance=1e-9),
+    Task(DenseTagging, N_TAGS, with_vectors(tagging_corpora(), _around), True, tolerance=1e-9),
     Task(
         DenseArcHybrid,
         len(OPERATORS),

@@ -15,11 +15,12 @@ import typer.main
 from typer.testing import CliRunner
 
 import laso
+import laso.examples.chunking
 from laso import beam
 from laso.cli import app, demo, picture
 from laso.data import load_bundled
-from laso.examples.chunking import to_chunks  # here, lest it keep what a test puts for laso.beam
 from laso.metrics import Chunk, chunks
+from laso.pictures.search import verdict
 from tests.commands import without_notice
 
 ROOT = Path(__file__).parents[1]
@@ -185,35 +186,50 @@ def test_two_test_sentences_are_tagged(result):
         assert shown["predicted"][-1][2] == len(sentence)
 
 
+def chunks_to(node, nodes):
+    """The chunks of a hypothesis that ends with this card."""
+    before = nodes.get(node["parent"])
+    chunk = [node["label"], *node["items"]]
+    return [chunk] if before is None else [*chunks_to(before, nodes), chunk]
+
+
 def test_the_search_shows_the_beam_and_the_rank_of_the_gold_path(result):
-    _, test = load_bundled()
     search = result["search"]
     words, rounds = search["words"], search["rounds"]
-    (sentence,) = [s for s in test if [word for word, _, _ in s] == words]
-    assert any(row["gold"] and row["rank"] != 1 for row in rounds)
-    y = to_chunks(demo.example(sentence)[1])
-    assert [row["covered"] for row in rounds] == list(range(1, len(words) + 1))
-    assert search["beam"] == 2
-    for row in rounds:
-        scores = [node["score"] for node in row["beam"]]
-        assert 1 <= len(scores) <= 2
+    gold = search["sentence"]["gold"]
+    nodes = {node["node"]: node for row in rounds for node in row["kept"]}
+    assert any(row["gold"] not in (1, None) or search["fell"] for row in rounds)
+    assert [row["title"] for row in rounds] == words
+    for covered, row in enumerate(rounds, start=1):
+        kept = row["kept"]
+        assert 1 <= len(kept) <= 2
+        assert row["hidden"] == 0
+        scores = [node["score"] for node in (*kept, *row["pruned"])]
         assert scores == sorted(scores, reverse=True)
-        prefixes = [[list(chunk) for chunk in y[:n]] for n in range(1, len(y) + 1)]
-        right = [prefix for prefix in prefixes if prefix[-1][2] == row["covered"]]
-        assert row["gold"] == bool(right)
-        places = [i for i, node in enumerate(row["beam"], 1) if node["chunks"] in right]
-        assert row["rank"] == (places[0] if places else None)
-        assert [i for i, node in enumerate(row["beam"], 1) if node["good"]] == places
-    assert rounds[-1]["beam"][0]["chunks"] == search["predicted"]
-    assert [list(chunk) for chunk in y] == search["gold"]
+        assert all(node["items"][1] == covered for node in (*kept, *row["pruned"]))
+        assert row["made"] >= len(scores)
+        assert [node["rank"] for node in kept] == list(range(1, len(kept) + 1))
+        paths = [chunks_to(node, nodes) for node in kept]
+        right = [i for i, path in enumerate(paths, 1) if path == gold[: len(path)]]
+        assert row["gold"] == (right[0] if right else None)
+        assert [i for i, node in enumerate(kept, 1) if node["good"]] == right
+    assert chunks_to(rounds[-1]["kept"][0], nodes) == search["sentence"]["predicted"]
+    assert search["predicted"][0] == rounds[-1]["kept"][0]["node"]
 
 
-def test_every_hypothesis_extends_one_that_the_beam_kept(result):
-    kept: dict[int, list[object]] = {0: []}
-    for row in result["search"]["rounds"]:
-        for node in row["beam"]:
-            assert node["chunks"][:-1] == kept[node["parent"]]
-            kept[node["node"]] = node["chunks"]
+def test_what_fell_off_the_beam_is_flagged_where_it_did(result):
+    search = result["search"]
+    fell, rounds = search["fell"], search["rounds"]
+    if search["right"] or fell is None:
+        assert "gold path has" in search["verdict"]
+        return
+    lost = rounds[fell["round"]]
+    assert lost["gold"] is None
+    (good,) = [node for node in lost["pruned"] if node["good"]]
+    assert fell["width"] == good["rank"] > len(lost["kept"])
+    assert fell["behind"] == lost["kept"][-1]["score"] - good["score"] >= 0
+    assert all(row["gold"] is None for row in rounds[fell["round"] :])
+    assert f"After “{lost['title']}”" in search["verdict"]
 
 
 def test_the_sentence_drawn_is_the_shortest_with_an_error_else_the_shortest():
@@ -243,50 +259,61 @@ def test_held_out_sentences_are_a_tenth_of_the_training_part():
 # the manner of the output
 
 
-def node_of(number, parent, chunks, *, good):
-    return {"node": number, "parent": parent, "chunks": chunks, "score": 1.25, "good": good}
+def node_of(number, parent, label, items, *, good):
+    words = " ".join(["Go", "<&>"][slice(*items)])
+    told = {"operator": [1, 0], "added": 1.0, "goal": items[1] == 2, "text": words}
+    return {
+        "node": number,
+        "parent": parent,
+        "label": label,
+        "items": items,
+        "score": 1.25,
+        **told,
+        "good": good,
+        "rank": number,
+    }
 
 
 def search_with(rank):
     """A search over two words, at whose end the gold path has this rank."""
-    first = node_of(1, 0, [("NP", 0, 1)], good=True)
-    ends = [node_of(n, 1, [("NP", 0, 1), ("<b>", 1, 2)], good=n - 1 == rank) for n in (2, 3)]
-    return {
-        "words": ["Go", "<&>"],
-        "predicted": [("NP", 0, 1), ("O", 1, 2)],
-        "gold": [("NP", 0, 2)],
-        "beam": 2,
-        "rounds": [
-            {"covered": 1, "gold": False, "rank": 1, "beam": [first]},
-            {"covered": 2, "gold": True, "rank": rank, "beam": ends},
-        ],
-    }
+    first = node_of(1, 0, "NP", [0, 1], good=True)
+    ends = [node_of(n, 1, "<b>", [1, 2], good=n - 1 == rank) for n in (2, 3)]
+    lost = [] if rank else [node_of(4, 1, "VP", [1, 2], good=True)]
+    rounds = [
+        {"title": "Go", "made": 3, "kept": [first], "hidden": 0, "pruned": [], "gold": 1},
+        {"title": "<&>", "made": 3, "kept": ends, "hidden": 0, "pruned": lost, "gold": rank},
+    ]
+    fell = None if rank else {"round": 1, "width": 4, "behind": 0.0}
+    path = {"words": ["Go", "<&>"], "rounds": rounds, "predicted": [2, 1], "known": True}
+    return {**path, "right": rank == 1, "score": 1.25, "fell": fell}
 
 
 @pytest.mark.parametrize(
-    ("rank", "verdict"),
+    ("rank", "expected"),
     [
-        (1, "The gold path has the best score wherever one of its chunks ends."),
-        (2, "has only the 2nd best score. At the last word it is 2nd best, so the prediction is"),
-        (None, "After “<&>” the gold path is no longer in the beam. It cannot come back"),
+        (1, "The gold path has the best score wherever one of its steps ends."),
+        (2, "has only the 2nd best score. At the end it is 2nd best, so the prediction is wrong"),
+        (None, "After “<&>” the gold path is no longer in the queue. It cannot come back"),
     ],
 )
-def test_the_picture_says_how_the_gold_path_fared(rank, verdict):
+def test_the_picture_says_how_the_gold_path_fared(rank, expected):
     search = search_with(rank)
-    assert verdict in picture.verdict(search)
-    page = picture.page(search)
-    assert html.escape(verdict) in page
+    told = verdict(search) or ""
+    assert expected in told
+    sentence = {"words": ["Go", "<&>"], "predicted": [], "gold": []}
+    page = picture.search_page({**search, "verdict": told}, sentence)
+    assert html.escape(told) in page
     (svg,) = re.findall("<svg.*</svg>", page, re.DOTALL)
     root = ElementTree.fromstring(svg)
     texts = [element.text for element in root.iter() if element.tag.endswith("}text")]
-    assert {"Go", "<&>", "<b>", "start", "inside a chunk"} <= set(texts)
-    assert ("dropped" in texts) == (rank is None)
+    assert {"Go", "<&>", "<b>", "start"} <= set(texts)
+    assert ("dropped here" in texts) == (rank is None)
 
 
 def test_the_page_needs_nothing_else(result):
     page = Path(result["picture"]).read_text(encoding="utf-8")
     assert Path(result["picture"]).name == "laso-search.html"
-    assert page == picture.page(result["search"])
+    assert page == picture.search_page(result["search"], result["search"]["sentence"])
     links = re.findall(r"""(?:src|href|url|import)\b[=("' ]+([^"')]+)""", page)
     assert links == []
     assert re.findall(r"https?://[^\s\"]+", page) == ["http://www.w3.org/2000/svg"]

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -25,6 +26,7 @@ from laso import (
     adagrad,
     arow,
     exact,
+    with_vectors,
 )
 from laso.cli import demo
 from laso.engine.weights.row_layouts import MANY_LABELS
@@ -321,10 +323,12 @@ def test_the_page_on_model_files_names_what_a_file_has(tmp_path):
     many = [[str(i) for i in range(MANY_LABELS)]]
     sparse = Tagger(epochs=1, features=["w.lower[0]", "w[0]"], queue=1).fit(many, many)
     tagged, trees = [[("Dogs", "N"), ("bark", "V")]] * 2, [[(2, "nsubj"), (0, "root")]] * 2
+    dense = Tagger(epochs=1).fit([with_vectors(["a", "b"], np.eye(2))], [["A", "B"]])
     keys: set[str] = set()
     tensors: set[str] = set()
     cases: list[tuple[Any, dict[str, Any]]] = [
         (own, {"training": True}),
+        (dense, {}),
         (chunker, {"precision": "float16"}),
         (dicts, {"training": True}),
         (plain, {}),

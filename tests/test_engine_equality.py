@@ -43,6 +43,7 @@ from tests.engine_twins import (
 )
 
 TAGGING, PARSING, CLUSTERING, SEGMENTING, _, JOINT = TASKS[:6]
+DENSE = TASKS[6:]
 EXACT = [task for task in TASKS if not task.tolerance and task is not CLUSTERING]
 
 
@@ -101,8 +102,8 @@ def test_dropout(task: Task):
     same()
 
 
-@pytest.mark.parametrize("task", [JOINT, CLUSTERING], ids=str)
-def test_groups_with_factors(task: Task):
+@pytest.mark.parametrize("task", [JOINT, CLUSTERING, *DENSE], ids=str)
+def test_factors_and_vectors(task: Task):
     @few(60)
     @given(task.corpora, st.sampled_from(some_of_each(task)))
     def same(corpus, choice):

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from laso.cli import picture
+from laso.pictures.marks import LETTER
+from laso.pictures.search import drawn
 from studies.measure import load
 from studies.paper import parsing, table3
 
@@ -126,26 +127,28 @@ def test_logarithmic_axes_have_plain_numbers(plots, limits, labels):
 
 def test_the_picture_of_a_search_has_room_for_long_words():
     words = ["internationalisation", "of", "extraordinarily", "Donaudampfschifffahrt"]
-    sizes = {1: (5, True, None), 3: (3, False, None), 4: (2, True, 2)}
+    sizes = {1: (5, None), 2: (1, None), 3: (3, None), 4: (2, 2)}
     rounds, n = [], 0
-    for covered, (size, gold, rank) in sizes.items():
-        beam = []
+    for covered, (size, rank) in sizes.items():
+        cards = []
         for place in range(1, size + 1):
             n += 1
-            chunks = [("AVERYLONGLABELOFACHUNK", 0, covered)]
-            node = {"node": n, "parent": 0, "chunks": chunks, "score": -1234.5}
-            beam.append({**node, "good": place == rank})
-        rounds.append({"covered": covered, "gold": gold, "rank": rank, "beam": beam})
-    svg = picture.drawn({"words": words, "rounds": rounds})
-    assert ">dropped<" in svg
-    assert ">inside a chunk<" in svg
-    # The boxes of both paths, and those that explain them.
-    assert len(re.findall(r'<rect[^>]*stroke-width="2.5"', svg)) == 2 + 3
+            label, text = "AVERYLONGLABELOFACHUNK", " ".join(words[:covered])
+            node = {"node": n, "parent": 0, "label": label, "text": text, "score": -1234.5}
+            cards.append({**node, "good": place == rank, "rank": place})
+        word = {"title": words[covered - 1], "made": 1234, "hidden": 0, "pruned": []}
+        rounds.append({**word, "kept": cards, "gold": rank})
+    path = {"predicted": [n - 1], "known": True, "fell": {"round": 2}}
+    svg = drawn({**path, "words": words, "rounds": rounds}, alone=False)
+    assert ">dropped here<" in svg
+    assert ">inside a step<" in svg
+    # The cards of both paths, and those that explain them.
+    assert len(re.findall(r'<rect[^>]*class="card (?:gold|predicted)', svg)) == 2 + 3
     found = re.findall(r'<text x="(\d+)" y="(\d+)"([^>]*)>([^<]*)</text>', svg)
     assert len(found) == svg.count("<text")
     places = []
     for x, y, rest, text in found:
-        width = len(text) * picture.LETTER
+        width = len(text) * LETTER
         left = int(x) - width if 'text-anchor="end"' in rest else int(x)
         places.append((int(y), left, left + width, text))
     places.sort()

@@ -53,7 +53,7 @@ OUT_OF_RANGE = [
     ("InitialState", "initial", f"index 2 is {OUT} 2 in state", "STATE_SIZE = 2", "initial"),
     ("Groups", "groups", f"index 1 is {OUT} 1 in the groups", "MAX_GROUPS = 1", "groups"),
     ("Choices", "choices", f"index 2 is {OUT} 2 in the choices", "MAX_LABELS = 2", "far choices"),
-    ("Limits", "limits", f"{OUT} 10 in out", "Correct the index", "limits"),
+    ("Limits", "limits", f"{OUT} {len(Limit)} in out", "Correct the index", "limits"),
     ("Items", "is_goal", f"{OUT} 1 in x.items", "Correct the index", "items"),
     ("Columns", "block_features", "with size 1 in x.items", "Correct the index", "columns"),
     ("Pool", "allowed", f"{OUT} 0 in x.pool", "Correct the index", "pool"),

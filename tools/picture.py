@@ -6,7 +6,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from laso.cli import demo, picture
+from laso.cli import demo
+from laso.pictures.search import drawn
 
 TARGET = Path(__file__).parents[1] / "docs" / "explanation" / "search.svg"
 
@@ -16,7 +17,7 @@ def main() -> None:
     train, test = demo.parts()
     model = demo.learn_to_chunk(Console(stderr=True), demo.Settings(), train).model
     search = demo.search_of(model, demo.interesting(model, test))
-    TARGET.write_text(picture.drawn(search), encoding="utf-8")
+    TARGET.write_text(drawn(search), encoding="utf-8")
 
 
 if __name__ == "__main__":

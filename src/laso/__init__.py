@@ -93,6 +93,7 @@ if TYPE_CHECKING:
         SEGMENTS,
         STATE_SIZE,
         STEPS,
+        VECTORS,
         Dataset,
     )
     from laso.engine.problem import CompiledProblem
@@ -108,6 +109,7 @@ if TYPE_CHECKING:
         average_models,
         load_model,
     )
+    from laso.features.dense import with_vectors
     from laso.tasks.arrays import ArrayTask
     from laso.tasks.base import Step, Task
 
@@ -156,6 +158,7 @@ __all__ = [
     "Tagger",
     "Task",
     "Unreachable",
+    "VECTORS",
     "WorkerLost",
     "a_star",
     "adagrad",
@@ -199,6 +202,7 @@ __all__ = [
     "siblings",
     "standard",
     "uniform",
+    "with_vectors",
     "worst",
 ]
 
@@ -223,6 +227,7 @@ _LATER = {
         "SEGMENTS",
         "STATE_SIZE",
         "STEPS",
+        "VECTORS",
     ),
     "laso.engine.problem": ("CompiledProblem",),
     "laso.estimators": (
@@ -238,6 +243,7 @@ _LATER = {
         "average_models",
         "load_model",
     ),
+    "laso.features.dense": ("with_vectors",),
     "laso.tasks.arrays": ("ArrayTask",),
     "laso.tasks.base": ("Step", "Task"),
 }

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from laso.learn import restart
 from laso.problem import UNKNOWN, Node, Problem, Weights
-from laso.queues import MakeQueue, Queue, observed
+from laso.queues import MakeQueue, Queue, Wrapper, observed
 from laso.search import search
 from laso.training import Rule, Strategy
 from laso.vectors import WeightVector, combined
@@ -59,8 +60,65 @@ class _Notebook:
         )
 
 
+class _Rounds(_Notebook):
+    """Also notes what was enqueued, by rounds, to tell what a queue dropped."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._enqueued: dict[Any, list[Node]] = {}
+        self._kept: set[Node] = set()
+
+    def dequeued(self, node: Node, rest: Queue) -> None:
+        super().dequeued(node, rest)
+        event = self.events[-1]
+        event["round"] = rest.measure(node)
+        self._kept.add(node)
+        for other, told in zip(rest, event["queue"], strict=True):
+            told["round"] = rest.measure(other)
+            self._kept.add(other)
+
+    def enqueued(self, nodes: Sequence[Node], queue: Queue) -> None:
+        for node in nodes:
+            self._enqueued.setdefault(queue.measure(node), []).append(node)
+
+    def tell_pruned(self, most: int) -> None:
+        """Add an event for each round: its best nodes that were dropped, and the best good one."""
+        for measured, nodes in self._enqueued.items():
+            ranked = sorted(nodes, key=lambda node: -node.score)
+            ranks = [rank for rank, node in enumerate(ranked) if node not in self._kept]
+            good = next((rank for rank in ranks if ranked[rank].good), None)
+            chosen = ranks[:most] + ([] if good is None or good in ranks[:most] else [good])
+            told = [{**self.describe(ranked[i]), "round": measured, "rank": i + 1} for i in chosen]
+            self.events.append(
+                {"event": "prune", "round": measured, "made": len(nodes), "nodes": told}
+            )
+
+
+class _Recorded(Wrapper):
+    """Any queue, with notes of what is enqueued and dequeued."""
+
+    def __init__(self, nodes: Sequence[Node], *, queue: MakeQueue, notes: _Rounds) -> None:
+        super().__init__(nodes, queue=queue)
+        self._notes = notes
+
+    def remove_front(self) -> Node:
+        node = super().remove_front()
+        self._notes.dequeued(node, self._inner)
+        return node
+
+    def enqueue(self, nodes: Sequence[Node]) -> None:
+        self._notes.enqueued(nodes, self._inner)
+        super().enqueue(nodes)
+
+
 def trace_search(
-    problem: Problem, x: Any, w: Weights, queue: MakeQueue, *, y: Any = UNKNOWN
+    problem: Problem,
+    x: Any,
+    w: Weights,
+    queue: MakeQueue,
+    *,
+    y: Any = UNKNOWN,
+    pruned: int = 0,
 ) -> list[Event]:
     """The events of Figure 1: each dequeued node, with what was left in the queue.
 
@@ -70,11 +128,15 @@ def trace_search(
         Those of ``search``.
     y : object, optional
         The gold output. With it, each node says whether it is y-good.
+    pruned : int, default=0
+        The number of dropped nodes to tell of each round. With it, each node has its round, and an
+        event "prune" for each round follows, with the number of nodes ``made`` in it and the best
+        that were dropped, each with its rank; the best y-good one is among them.
 
     Returns
     -------
     list of dict
-        One event for each dequeued node.
+        One event for each dequeued node, and with ``pruned`` one for each round.
 
     Examples
     --------
@@ -83,10 +145,18 @@ def trace_search(
     >>> events = trace_search(Tagging("ab"), ("x", "y"), Linear({"b x": 1.0}), greedy())
     >>> [event["state"] for event in events]
     [(), ('b',), ('b', 'a')]
+    >>> events = trace_search(Tagging("ab"), ("x",), Linear({"b x": 1.0}), greedy(), pruned=1)
+    >>> [(node["state"], node["rank"]) for node in events[-1]["nodes"]]
+    [(('a',), 2)]
     """
-    notes = _Notebook()
-    search(problem, x, w, observed(queue, notes.dequeued), y=y)
-    return notes.events
+    if not pruned:
+        notes = _Notebook()
+        search(problem, x, w, observed(queue, notes.dequeued), y=y)
+        return notes.events
+    rounds = _Rounds()
+    search(problem, x, w, partial(_Recorded, queue=queue, notes=rounds), y=y)
+    rounds.tell_pruned(pruned)
+    return rounds.events
 
 
 def trace_learn(

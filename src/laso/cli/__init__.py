@@ -30,6 +30,7 @@ from laso.cli import (
     freeze,
     inspect,
     interrupts,
+    serve,
     tag,
     train,
     warmup,
@@ -60,6 +61,10 @@ app.command("eval", epilog="Example: laso eval chunks.laso test.txt --json")(eva
 app.command("inspect", epilog="Example: laso inspect chunks.laso --html")(inspect.inspect)
 app.command("explain", epilog="Example: laso explain chunks.laso new.txt --features 5")(
     inspect.explain
+)
+app.command("serve", epilog="Example: laso serve chunks.laso new.txt")(serve.run)
+app.command("trace", epilog="Example: laso trace chunks.laso new.txt --html search.html")(
+    serve.trace
 )
 app.command("average", epilog="Example: laso average seed-*.laso --model chunks.laso")(average.run)
 app.command("freeze", epilog="Example: laso freeze chunks.laso dev.txt --output small.laso")(

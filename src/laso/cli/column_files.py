@@ -151,6 +151,7 @@ def is_possible(model: SearchEstimator, form: Format) -> bool:
         is_plain(form)
         and isinstance(task, SequenceTask)
         and is_numbered(task.encoder_)
+        and not task.has_vectors  # an encoder reads the words
         and all(_is_text(label) for label in task.classes)
     )
 

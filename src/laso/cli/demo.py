@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from laso import Chunker
-    from laso.cli.picture import Search
     from laso.data import Sentence
     from laso.metrics import Counts
+    from laso.pictures.search import Search
     from laso.training import Progress
 
 EPOCHS = 5  # chosen with --held-out, on a tenth of the training part
 BEAM = 5
+PRUNED = 2  # dropped hypotheses of a round that are shown
 PICTURE = Path("laso-search.html")
 
 
@@ -69,7 +70,7 @@ def run(
     """
     from rich.console import Console
 
-    from laso.cli.picture import page
+    from laso.cli.picture import search_page
     from laso.files.atomic import write_text
 
     if not picture.parent.is_dir():
@@ -85,7 +86,8 @@ def run(
         console.print("  interrupted before anything was learned")
         raise typer.Exit(130) from None
     model = training.model
-    search = search_of(model, interesting(model, test))
+    drawn = interesting(model, test)
+    search = {**search_of(model, drawn), "sentence": tagged(model, drawn)}
     result = {
         "settings": asdict(settings),
         "training": {
@@ -100,7 +102,7 @@ def run(
         "search": search,
         "picture": str(picture),
     }
-    write_text(picture, page(search))
+    write_text(picture, search_page(search, search["sentence"]))
     if as_json:
         typer.echo(json.dumps(result, indent=2))
     else:
@@ -214,48 +216,11 @@ def interesting(model: Chunker, test: list[Sentence]) -> Sentence:
 
 
 def search_of(model: Chunker, sentence: Sentence) -> Search:
-    """Return the search for a sentence: the beam after each word, best first.
+    """Return the rounds of the search for a sentence, as ``laso.pictures.search`` has them."""
+    from laso.pictures.search import rounds_of
 
-    Each round has the number of words ``covered``, whether a chunk of the ``gold`` path ends there,
-    and the ``rank`` of the gold path in the beam. A rank of None where such a chunk ends says that
-    the gold path fell out of the beam.
-    """
-    shown = tagged(model, sentence)
     x, y = example(sentence)
-    nodes: dict[int, Any] = {}
-    beams: dict[int, list[Any]] = {}
-    for event in model.trace(x, y):
-        queue = [node for node in event["queue"] if node["position"] == event["position"]]
-        nodes |= {node["node"]: node for node in (event, *queue)}
-        beams.setdefault(event["position"], [event, *queue])  # as it was when the round began
-
-    def chunks(node: Any) -> list[Any]:
-        if node["parent"] is None:
-            return []
-        parent = nodes[node["parent"]]
-        return [*chunks(parent), (node["step"], parent["position"], node["position"])]
-
-    ends = {end for _, _, end in shown["gold"]}
-    rounds: list[dict[str, Any]] = [
-        {
-            "covered": covered,
-            "gold": covered in ends,
-            "rank": next((i for i, node in enumerate(beam, start=1) if node["good"]), None),
-            "beam": [
-                {
-                    "node": node["node"],
-                    "parent": node["parent"],
-                    "chunks": chunks(node),
-                    "score": node["score"],
-                    "good": node["good"],
-                }
-                for node in beam
-            ],
-        }
-        for covered, beam in sorted(beams.items())
-        if covered
-    ]
-    return {**shown, "beam": max(len(row["beam"]) for row in rounds), "rounds": rounds}
+    return rounds_of(model.trace(x, y, pruned=PRUNED), [word for word, _ in x])
 
 
 # --------------------------------------------------------------------------- text

@@ -24,6 +24,7 @@ def run(
         list[str], typer.Argument(metavar="MODEL FILES...", help="A model, then labelled files.")
     ],
     task: options.OwnTask = None,
+    encoder: options.Encoder = None,
     compare: Annotated[
         bool,
         typer.Option(
@@ -53,14 +54,16 @@ def run(
     given = checked(Settings(task=task, format=form, separator=separator, comment=comment))
     if len(paths) < (1 if compare else 2):
         raise typer.BadParameter("expected a model and files, or --compare and files")
-    if compare and (confidence or task is not None):
-        raise typer.BadParameter("--confidence and --task need a model, and --compare has none")
+    if compare and (confidence or task is not None or encoder is not None):
+        raise typer.BadParameter(
+            "--confidence, --task and --encoder need a model, and --compare has none"
+        )
     result: Any
     try:
         if compare:
             result, table = evaluated(*_compared(paths, given)), None
         else:
-            result, table = _predicted(paths, given, confidence)
+            result, table = _predicted(paths, given, confidence, encoder)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     if as_json:
@@ -80,12 +83,12 @@ def _compared(files: list[str], settings: Settings) -> tuple[list[Any], list[Any
 
 
 def _predicted(
-    paths: list[str], settings: Settings, confidence: bool
+    paths: list[str], settings: Settings, confidence: bool, encoder: str | None
 ) -> tuple[Any, Reliability | None]:
     from laso.cli import own
     from laso.cli.examples import read_for
 
-    model = own.load(paths[0], settings.task)
+    model = own.load(paths[0], settings.task, encoder)
     examples = read_for(model, paths[1:], settings)
     if examples.task is None and not examples.roles.labels:
         raise BadData(

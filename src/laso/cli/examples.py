@@ -211,13 +211,13 @@ def labelled(form: Format, file: IO[bytes]) -> Iterator[Block]:
 def opened(name: str) -> Iterator[IO[bytes]]:
     """Open a file, or standard input for -, so that its beginning can be peeked at."""
     if name == STDIN:
-        yield cast("IO[bytes]", _Named(sys.stdin.buffer, "<stdin>"))
+        yield cast("IO[bytes]", Named(sys.stdin.buffer, "<stdin>"))
         return
     with open_input(name, buffering=HEAD) as file:
         yield file
 
 
-class _Named:
+class Named:
     """A stream under another name, with ``peek``."""
 
     def __init__(self, stream: Any, name: str) -> None:

@@ -17,6 +17,7 @@ def run(
     ],
     output: Annotated[Path, typer.Option(help="The file of the smaller model.")],
     task: options.OwnTask = None,
+    encoder: options.Encoder = None,
     changed: Annotated[
         float,
         typer.Option(min=0.0, max=0.99, help="The fraction of sentences whose labels may change."),
@@ -42,7 +43,7 @@ def run(
     from laso.cli.settings import Settings, checked
 
     given = checked(Settings(task=task, format=form, separator=separator, comment=comment))
-    known = own.load(model, task)
+    known = own.load(model, task, encoder)
     try:
         frozen = known.freeze(read_for(known, files, given).inputs, changed=changed)
     except KeyboardInterrupt:

@@ -25,6 +25,7 @@ def inspect(
         typer.Argument(help="Sentences, to name features that the model alone cannot name."),
     ] = None,
     task: options.OwnTask = None,
+    encoder: options.Encoder = None,
     features: Annotated[
         int, typer.Option(min=0, help="The number of features for and against each label.")
     ] = 5,
@@ -43,7 +44,7 @@ def inspect(
 
     if as_json and as_html:
         raise typer.BadParameter("--json and --html exclude each other")
-    known = own.load(model, task)
+    known = own.load(model, task, encoder)
     given = checked(Settings(task=task))
     data = [x for name in files or () for x, _ in sentences(known, name, given)]
     shown = known.inspect(features=features, data=data or None)
@@ -59,6 +60,7 @@ def explain(
         list[str] | None, typer.Argument(help="Files of sentences; by default standard input.")
     ] = None,
     task: options.OwnTask = None,
+    encoder: options.Encoder = None,
     features: Annotated[
         int, typer.Option(min=0, help="The number of features of each decision.")
     ] = SHOWN,
@@ -79,7 +81,7 @@ def explain(
     from laso.estimators.capabilities.render import as_text
 
     given = checked(Settings(task=task, format=form))
-    known = own.load(model, task)
+    known = own.load(model, task, encoder)
     try:
         for name in files or [STDIN]:
             for x, words in sentences(known, name, given):

@@ -33,3 +33,9 @@ OwnTask = Annotated[
         help="The task of the model, if it is a task of your own.",
     ),
 ]
+Encoder = Annotated[
+    str | None,
+    typer.Option(
+        help="The folder of the encoder that the model was trained with, unless it is built in."
+    ),
+]

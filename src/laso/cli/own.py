@@ -88,12 +88,12 @@ def reads_files(model: SearchEstimator, task: str | None) -> bool:
     return task is not None or not isinstance(model.task_, SequenceTask)
 
 
-def load(path: str | Path, task: str | None) -> SearchEstimator:
+def load(path: str | Path, task: str | None, encoder: str | None = None) -> SearchEstimator:
     """Return the model of a file; a model of a task of the user's own needs ``task``."""
     from laso.estimators import load_model
 
     if task is not None:
         if not is_own(task):
             raise typer.BadParameter(f"--task is {task!r}: expected module:Class")
-        return load_model(path, task=load_task(task))
-    return load_model(path)
+        return load_model(path, task=load_task(task), encoder=encoder)
+    return load_model(path, encoder=encoder)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from laso.features.dense import on_encode
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -39,9 +41,26 @@ class Bar(Display):
         if report.score is not None:
             self._console.print(f"{epoch}: held-out score {100 * report.score:.2f}")
 
+    def encoding(self, done: int, total: int) -> None:
+        """Show how many words are encoded."""
+        self._bar.update(self._task, description="encoding words", completed=done, total=total)
+
     def stage(self, name: str) -> None:
         """Show what is done now."""
         self._bar.update(self._task, description=name, completed=0, total=None)
+
+
+class Once:
+    """Prints one line when the first words are encoded."""
+
+    def __init__(self, show: Callable[[str], object]) -> None:
+        self._show: Callable[[str], object] | None = show
+
+    def __call__(self, done: int, total: int) -> None:
+        """Tell that so many words are to be encoded."""
+        if self._show is not None:
+            self._show(f"encoding {total} words ...")
+        self._show = None
 
 
 @contextmanager
@@ -49,12 +68,12 @@ def display(console: Console) -> Iterator[Display]:
     """Show progress on a terminal; elsewhere print one line if the engine compiles."""
     if not console.is_terminal:
         shown = Display()
-        with compile_notice(console.print):
+        with compile_notice(console.print), on_encode(Once(console.print)):
             yield shown
         return
     with running_bar(console) as bar:
         shown = Bar(console, bar)
-        with compile_notice(shown.stage, repeat=True):
+        with compile_notice(shown.stage, repeat=True), on_encode(shown.encoding):
             yield shown
 
 

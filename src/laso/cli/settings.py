@@ -48,6 +48,7 @@ class Settings:
     templates: str | None = None
     refit: bool | None = None
     pipeline: bool | None = None
+    encoder: str | None = None
     set: Mapping[str, Any] | None = None
 
     def over(self, other: Settings) -> Settings:
@@ -200,6 +201,8 @@ def estimator(
     from laso.features import read_templates
     from laso.features.templates import template_text
 
+    if settings.encoder is not None:
+        parameters["encoder"] = settings.encoder
     if not isinstance(task, str):
         given = parameters | parameters_of(settings)
         return build(estimators.SearchEstimator, given, task=task)

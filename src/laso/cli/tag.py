@@ -28,6 +28,7 @@ def run(
         list[str] | None, typer.Argument(help="Files to label; by default standard input.")
     ] = None,
     task: options.OwnTask = None,
+    encoder: options.Encoder = None,
     output: Annotated[
         Path | None, typer.Option(help="The output file; by default standard output.")
     ] = None,
@@ -68,7 +69,7 @@ def run(
     to = "jsonl" if as_json else output_format
     if nbest and to != "jsonl":
         raise typer.BadParameter("--nbest needs --json")
-    known = own.load(model, task)
+    known = own.load(model, task, encoder)
     if own.reads_files(known, task) and to != "jsonl":
         if to is not None:
             raise typer.BadParameter("--output-format is for files of columns, but for jsonl")

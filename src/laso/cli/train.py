@@ -61,6 +61,13 @@ def run(
         list[str] | None,
         typer.Option("--set", help="A parameter of the estimator, as in queue=exact()."),
     ] = None,
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            help="Vectors of words beside the features: minilm, or the folder of a BERT (needs "
+            "laso[encoder])."
+        ),
+    ] = None,
     class_weight: Annotated[
         list[str] | None,
         typer.Option(help="balanced, or LABEL=WEIGHT: what it costs to miss a label."),
@@ -133,6 +140,7 @@ def run(
             templates=templates,
             refit=refit,
             pipeline=pipeline,
+            encoder=encoder,
             set=s.assignments(sets or []) | s.class_weights(class_weight or []) | parallel,
         ).over(s.Settings() if config is None else s.read_config(config))
     )

@@ -54,12 +54,15 @@ class Columns:
         The name of the file, or that of each sentence.
     lines : array of int32, optional
         The number of each token's line in the file, counted from 1.
+    vectors : list of arrays, optional
+        For each sentence a matrix with a dense vector for each token.
     """
 
     lengths: Array
     columns: list[Column]
     source: str | list[str] | None = None
     lines: Array | None = None
+    vectors: list[Array] | None = None
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -82,6 +85,7 @@ class Columns:
             [_taken(column, tokens) for column in self.columns],
             [source[i] for i in chosen.tolist()] if isinstance(source, list) else source,
             None if self.lines is None else self.lines[tokens],
+            taken_vectors(self.vectors, chosen),
         )
 
 
@@ -101,7 +105,9 @@ class ItemColumns(Columns):
         """Return some of the sentences, given by their indices, in that order."""
         rest = super().take(order)
         tokens = tokens_of(self.lengths, np.asarray(order, np.int64))
-        return ItemColumns(rest.lengths, [], rest.source, rest.lines, self.items[tokens])
+        return ItemColumns(
+            rest.lengths, [], rest.source, rest.lines, rest.vectors, self.items[tokens]
+        )
 
 
 @dataclass(frozen=True)
@@ -122,6 +128,8 @@ class Features:
         The number of columns of the matrices; -1 for feature names.
     names : sequence of str, optional
         The distinct feature names.
+    vectors : list of arrays, optional
+        For each sentence a matrix with a dense vector for each token.
     """
 
     lengths: Array
@@ -130,6 +138,7 @@ class Features:
     values: Array | None
     width: int = -1
     names: Sequence[str] = ()
+    vectors: list[Array] | None = None
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -145,6 +154,7 @@ class Features:
             counts=self.counts[tokens],
             keys=self.keys[features],
             values=None if self.values is None else self.values[features],
+            vectors=taken_vectors(self.vectors, chosen),
         )
 
 
@@ -157,6 +167,11 @@ def tokens_of(lengths: Array, chosen: Array) -> Array:
     before = np.cumsum(sizes) - sizes
     starts = (np.cumsum(lengths) - lengths)[chosen]
     return np.asarray(np.repeat(starts - before, sizes) + np.arange(int(sizes.sum())))
+
+
+def taken_vectors(vectors: list[Array] | None, chosen: Array) -> list[Array] | None:
+    """Return the vectors of the chosen sentences, if there are any."""
+    return None if vectors is None else [vectors[i] for i in chosen.tolist()]
 
 
 def _taken(column: Column, tokens: Array) -> Column:

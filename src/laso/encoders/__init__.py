@@ -9,6 +9,7 @@ bert.py         the forward pass of BERT in NumPy
 kernels.py      its element-wise passes, compiled
 cache.py        CachedEncoder: vectors on disk
 linear.py       LinearEncoder: a linear layer that learns
+frozen.py       frozen: an encoder that could learn, and does not
 torch.py        TorchEncoder: a BERT that learns; imported only where it is used
 schedule.py     Schedule: how fast it learns
 """
@@ -22,6 +23,7 @@ from laso.encoders.base import (
     name_of,
 )
 from laso.encoders.cache import CachedEncoder
+from laso.encoders.frozen import frozen
 from laso.encoders.linear import LinearEncoder
 from laso.encoders.loading import load_encoder
 from laso.encoders.pretrained import BertEncoder
@@ -37,6 +39,7 @@ __all__ = [
     "dimensions_of",
     "encoded",
     "fingerprint_of",
+    "frozen",
     "load_encoder",
     "name_of",
 ]

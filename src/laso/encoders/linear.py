@@ -89,6 +89,15 @@ class LinearEncoder:
             step += vectors.astype(np.float64).T @ np.asarray(gradient, np.float64)
         self.weights += self.rate * step
 
+    def state(self) -> Array:
+        """Return the weights, to ``restore`` those of the best epoch."""
+        kept: Array = self.weights.copy()
+        return kept
+
+    def restore(self, state: Array) -> None:
+        """Take over weights that ``state`` returned."""
+        self.weights = state.copy()
+
     def save(self, path: str | os.PathLike[str], *, training: bool = False) -> None:
         """Write the weights, not those of the encoder below; training needs no more than these."""
         header = {"shape": list(self.weights.shape), "below": fingerprint_of(self.encoder)}

@@ -33,7 +33,7 @@ from laso.engine.weights.row_layouts import densified, largest_of
 from laso.engine.workspace import KeptCaps
 from laso.locks import cached_property
 
-ITEMS, POOL, VALUES, SPEC = 0, 2, 3, 4  # the arrays of a dataset that differ between calls
+ITEMS, POOL, VALUES, SPEC, VECTORS = 0, 2, 3, 4, 8  # arrays that differ between calls
 N_ARRAYS = len(Dataset._fields)
 
 Found = tuple[Array, Array, Array]
@@ -295,6 +295,7 @@ class _Space:
             and call.replace(POOL, dataset.pool)
             and call.replace(VALUES, dataset.values)
             and call.replace(SPEC, dataset.spec)
+            and call.replace(VECTORS, dataset.vectors)
         ):
             return False
         self.starts[1] = dataset.starts[1]

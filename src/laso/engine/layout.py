@@ -36,6 +36,7 @@ class Input(NamedTuple):
     spec: Array  # int64, the constants of the problem
     costs: Array = NO_COSTS  # float64 (labels,): of missing each label; no entries: 1 for each
     vectors: Array = NO_VECTORS  # float32 (items, dimensions): dense vectors; no rows: none
+    moves: Array = NO_VECTORS  # beside vectors that learn: where updates would move them
 
 
 class Out(NamedTuple):
@@ -57,6 +58,7 @@ class Dataset(NamedTuple):
     output_starts: Array  # int64
     costs: Array = NO_COSTS
     vectors: Array = NO_VECTORS  # beside items
+    moves: Array = NO_VECTORS
 
 
 class Limit(IntEnum):

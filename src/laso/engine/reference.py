@@ -7,7 +7,7 @@ operators are pairs (group, label). Feature names are pairs (key, label), as in
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +52,7 @@ class Reference(Problem):
         self.hash_bits = hash_bits
         self.dropout = (0, 0)
         self._last: tuple[Input, Array] | None = None  # an input, and its limits
+        self.vector_weights: dict[int, int] = {}  # the weights' numbers of keys of vectors seen
 
     def _limits(self, x: Input) -> Array:
         if self._last is None or self._last[0] is not x:
@@ -92,24 +93,39 @@ class Reference(Problem):
 
     def features(self, x: Input, state: State, operator: Operator) -> dict[Any, float]:
         row = self._row(state)
-        out = Out(*(np.ones(self._limits(x)[at.MAX_FEATURES], t) for t in (np.int64, np.float64)))
         vector: dict[Any, float] = {}
 
-        def add(n: int, label: int, out: Out = out) -> None:
-            for key, value in zip(out.keys[:n].tolist(), out.values[:n].tolist(), strict=True):
+        def add(features: Iterable[tuple[int, float]], label: int) -> None:
+            for key, value in features:
                 if self.hash_bits:
                     key &= (1 << self.hash_bits) - 1
                 vector[key, label] = vector.get((key, label), 0.0) + value
 
-        for group, label in self._factors(x, row, operator):
-            for block in self._blocks(x, int(self.problem.block(x, row, group))):
-                add(self._block_features(x, block, out), label)
-                for vector_row, weights in self._vectors(x, block):
-                    dimensions = vector_buffer(x)
-                    n = write_vector(x.vectors[vector_row], weights, dimensions, 0)
-                    add(n, label, dimensions)
-            add(self.problem.features(x, row, group, out), label)
+        for group, label in self.factors_of(x, row, operator):
+            for block in self.blocks_of(x, int(self.problem.block(x, row, group))):
+                add(self.of_block(x, block), label)
+            add(self.own_features(x, row, group), label)
         return vector
+
+    def own_features(self, x: Input, row: Array, group: int) -> Iterator[tuple[int, float]]:
+        """Yield key and value of the features of a group that are in no block."""
+        out = self._out(x)
+        return _pairs(out, self.problem.features(x, row, group, out))
+
+    def of_block(self, x: Input, block: int) -> Iterator[tuple[int, float]]:
+        """Yield key and value of the features of a block, then those of its dense vectors."""
+        out = self._out(x)
+        yield from _pairs(out, self._block_features(x, block, out))
+        for vector_row, weights in self._vectors(x, block):
+            dimensions = vector_buffer(x)
+            n = write_vector(x.vectors[vector_row], weights, dimensions, 0)
+            if int(dimensions.keys[0]) not in self.vector_weights:
+                keys = dimensions.keys[:n].tolist()
+                self.vector_weights |= dict.fromkeys(keys, int(weights))
+            yield from _pairs(dimensions, n)
+
+    def _out(self, x: Input) -> Out:
+        return Out(*(np.ones(self._limits(x)[at.MAX_FEATURES], t) for t in (np.int64, np.float64)))
 
     def _block_features(self, x: Input, block: int, out: Out) -> int:
         n, (share, visit) = self.problem.block_features(x, block, out), self.dropout
@@ -127,7 +143,7 @@ class Reference(Problem):
                 yield int(row), int(weights)
         raise self._endless("vectors")
 
-    def _factors(self, x: Input, row: Array, operator: Operator) -> Iterator[Operator]:
+    def factors_of(self, x: Input, row: Array, operator: Operator) -> Iterator[Operator]:
         """Yield group and label of the factors of a step, whose own are the first."""
         yield operator
         for i in range(at.MOST_FACTORS + 1):
@@ -137,7 +153,7 @@ class Reference(Problem):
             yield int(group), operator[1] if label == at.SAME_LABEL else int(label)
         raise self._endless("factors")
 
-    def _blocks(self, x: Input, block: int) -> Iterator[int]:
+    def blocks_of(self, x: Input, block: int) -> Iterator[int]:
         """Yield the sub-blocks of a block, all the way down, then the block."""
         stack, visited = [(block, 0)] if block >= 0 else [], 0
         while stack:
@@ -169,6 +185,11 @@ class Reference(Problem):
         before = np.array(state.before, np.int32)
         was_good, good = bool(node.parent.good), bool(node.good)
         return float(self.problem.loss(x, y, before, *state.step, was_good, good))
+
+
+def _pairs(out: Out, n: int) -> Iterator[tuple[int, float]]:
+    """Return the first n keys of a buffer with their values."""
+    return zip(out.keys[:n].tolist(), out.values[:n].tolist(), strict=True)
 
 
 def vector_buffer(x: Input) -> Out:

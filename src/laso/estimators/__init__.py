@@ -82,6 +82,7 @@ def load_model(
     path: str | os.PathLike[str],
     *,
     task: Task | None = None,
+    encoder: Any = None,
     limit: float | None = None,
     mmap: bool = False,
 ) -> "SearchEstimator": ...
@@ -91,6 +92,7 @@ def load_model(
     task: Task | None = None,
     problem: Problem | None = None,
     queue: MakeQueue | None = None,
+    encoder: Any = None,
     limit: float | None = None,
     mmap: bool = False,
 ) -> "SearchEstimator | Model":
@@ -106,6 +108,8 @@ def load_model(
         The problem, for a ``Model`` that ``laso.fit`` has learned in the reference engine.
     queue : queue discipline, default=None
         The queue of a ``Model``, if it has a function of your own.
+    encoder : encoder, default=None
+        The encoder of the model's dense vectors, unless it is a built-in one, which the file names.
     limit : float, default=None
         The largest number of bytes that the model may take in memory, ``math.inf`` for any. None:
         ``LASO_LOAD_LIMIT``, or 64 times the size of the file and at least 256 MB.
@@ -128,4 +132,4 @@ def load_model(
         return Model.load(path, problem=problem, queue=queue, limit=limit)
     from laso.files.estimator import load
 
-    return load(path, task, limit=limit, mmap=mmap)
+    return load(path, task, encoder=encoder, limit=limit, mmap=mmap)

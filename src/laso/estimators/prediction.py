@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy, deepcopy
 from dataclasses import replace
 from typing import Any, ClassVar, Self
@@ -29,6 +29,7 @@ from laso.estimators.learning import fitting
 from laso.estimators.learning.class_weights import ClassWeight
 from laso.estimators.learning.tables import check_overflow, with_bias
 from laso.estimators.publishing import Published, consistent
+from laso.features.dense import is_built_in
 from laso.files import estimator as stored
 from laso.files.atomic import naming
 from laso.files.container import file_bytes, write_file
@@ -73,6 +74,8 @@ class Predictor(Published):
     def saved_parameters(self) -> dict[str, Any]:
         """Return the parameters as files have them."""
         parameters: dict[str, Any] = {**self.get_params(deep=False)}
+        if not is_built_in(parameters.get("encoder")):  # no file names code, or a folder to read
+            parameters["encoder"] = None
         return parameters | {n: value for n, value in self.unsaved.items() if n in parameters}
 
     # ------------------------------------------------------------------ how it is searched
@@ -120,7 +123,7 @@ class Predictor(Published):
         self.require("weights_")
         inputs = self.task_.read_inputs(X)
         with locating(inputs):
-            dataset = self.task_.encode(inputs)
+            dataset = self.task_.arrays(inputs)
             if len(dataset.values):
                 check_overflow(inputs, dataset, self.decoder(dataset).largest_weight)
         return inputs, dataset
@@ -172,7 +175,7 @@ class Predictor(Published):
         """
         self.require("weights_")
         inputs, outputs = self.task_.read(X, y)
-        predicted = self.decode(inputs, self.task_.encode(inputs))
+        predicted = self.decode(inputs, self.task_.arrays(inputs))
         return self.measure(self.task_.gold_outputs(inputs, outputs), predicted)
 
     def measure(self, gold: list[Any], predicted: list[Any]) -> float:
@@ -260,25 +263,48 @@ class Predictor(Published):
             return [forced(self, x, parts, never)[0] for x, parts, never in rows]
 
     @consistent
-    def explain(self, x: Any, *, features: int = 10) -> dict[str, Any]:
-        """Return why an input gets its output: the decisions, their features, their runners-up."""
+    def explain(
+        self, x: Any, *, features: int = 10, path: Sequence[tuple[int, int]] | None = None
+    ) -> dict[str, Any]:
+        """Return why an input gets its output: the decisions, their features, their runners-up.
+
+        With a ``path`` (the operators of the steps to a node of ``trace``) the last of its
+        decisions is explained, beside the best alternative with its features.
+        """
         from laso.estimators.capabilities.explain import explained
+        from laso.pictures.page import Explanation
 
         self.require("weights_")
         with naming_methods(self.task_.problem):
-            return explained(self, x, features=features)
+            return Explanation(explained(self, x, features=features, path=path))
 
     @consistent
-    def trace(self, x: Any, y: Any = None) -> list[dict[str, Any]]:
+    def trace(
+        self, x: Any, y: Any = None, *, known: Any = None, banned: Any = None, pruned: int = 0
+    ) -> list[dict[str, Any]]:
         """Return the events of the search for one input: each node dequeued, with the queue.
 
-        With the gold output ``y``, each node tells whether it is y-good.
+        The list also has the ``words`` of the input and the ``output`` that the search found (None:
+        none), and notebooks show it as a picture.
+
+        Parameters
+        ----------
+        x : input
+        y : output, default=None
+            The gold output; with it, each node tells whether it is y-good.
+        known, banned : default=None
+            What is known of the output, or banned, as for one input of ``predict_forced``.
+        pruned : int, default=0
+            The number of dropped nodes to tell of each round, as of ``laso.trace.trace_search``;
+            nodes then also tell the items that their step is about, and what it says.
         """
-        from laso.estimators.capabilities.explain import traced
+        from laso.estimators.capabilities.explain import traced, traced_output
+        from laso.pictures.page import Trace
 
         self.require("weights_")
         with naming_methods(self.task_.problem):
-            return traced(self, x, y)
+            events = traced(self, x, y, known=known, banned=banned, pruned=pruned)
+            return Trace(events, self.task_.words(x), traced_output(self, x, events))
 
     @consistent
     def inspect(self, *, features: int = 10, data: Any = None) -> dict[str, Any]:
@@ -289,6 +315,38 @@ class Predictor(Published):
         from laso.estimators.capabilities.inspection import inspected
 
         return inspected(self, features=features, data=data)
+
+    @consistent
+    def changes_since(
+        self, earlier: Predictor, *, features: int = 20, data: Any = None
+    ) -> dict[str, Any]:
+        """Return how many weights differ from an earlier model's, and those that differ most.
+
+        With ``data``, features that only inputs can name are named too.
+        """
+        from laso.estimators.capabilities.changes import changed
+
+        return changed(earlier, self, features=features, data=data)
+
+    def reopen(self) -> Self:
+        """Let a model that was saved without the state of its training learn more.
+
+        ``partial_fit`` then goes on from the weights alone. Nothing changes for a model that has
+        the state.
+        """
+        from laso.estimators.learning.reopening import training_of_weights
+
+        self.require("weights_")
+        with self.learning() as draft:
+            if draft.training_ is None:
+                draft.training_ = training_of_weights(draft)
+        return self
+
+    def _repr_html_(self) -> str:
+        """Return the estimator as a notebook shows it: what it is, and its top features."""
+        from laso.estimators.capabilities.render import as_fragment
+
+        return as_fragment(self.inspect(features=3) if "weights_" in vars(self) else repr(self))
 
     def biased(self, bias: Mapping[str, float]) -> Self:
         """Return a copy that predicts some labels more often, or less often.
@@ -377,15 +435,16 @@ class Predictor(Published):
         path: str | os.PathLike[str],
         *,
         task: Task | None = None,
+        encoder: Any = None,
         limit: float | None = None,
         mmap: bool = False,
     ) -> Self:
         """Return the model of a file; any other file raises ``BadModel``.
 
-        A model of a task of your own needs that task. ``limit`` and ``mmap`` are as of
-        ``load_model``.
+        A model of a task of your own needs that task, a model with an encoder of your own that
+        encoder. ``limit`` and ``mmap`` are as of ``load_model``.
         """
-        model = stored.load(path, task, limit=limit, mmap=mmap)
+        model = stored.load(path, task, encoder=encoder, limit=limit, mmap=mmap)
         if not isinstance(model, cls):
             raise BadModel(
                 f"{os.fspath(path)} cannot be loaded: found a model for {model.task_.name!r} "

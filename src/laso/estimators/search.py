@@ -5,63 +5,36 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypedDict
+from typing import Any, ClassVar, Self
 
 from laso.data.table import locating
 from laso.engine.epochs import After
 from laso.engine.layout import Dataset
 from laso.engine.machine import Machine
 from laso.engine.options import is_exact
-from laso.engine.parallel.shards import MIXINGS, MOST_SHARDS
 from laso.engine.weights.row_layouts import MANY_LABELS
 from laso.errors import BadModel, InputError, quoted
 from laso.estimators.learning import fitting
 from laso.estimators.learning.class_weights import (
     ClassWeight,
     check_siblings,
-    is_class_weight,
     reads_costs,
 )
-from laso.estimators.learning.dropout_rates import default_rate, is_rate, why_no_dropout
+from laso.estimators.learning.dropout_rates import default_rate, why_no_dropout
 from laso.estimators.learning.fitting import Checkpoint, Examples
+from laso.estimators.learning.learned_vectors import Words, check_learning, words_to_learn
 from laso.estimators.learning.streaming import Source, stored
+from laso.estimators.learning.vector_scales import with_best_scale
+from laso.estimators.parameters import check
 from laso.estimators.prediction import Predictor
+from laso.features.dense import Dense, encoder_of
 from laso.learn import delayed, early, restart
-from laso.params import check_parameters, is_n_jobs, is_whole
 from laso.queues import MakeQueue
 from laso.tasks.base import Task
 from laso.training import Progress, Rule, Strategy
 from laso.updates import Likelihood
 
-MOST = 1 << 31
-MOST_THREADS = 1024
 Report = Callable[[Progress], None]
-
-
-class CommonParameters(TypedDict, total=False):
-    """The parameters with one default in all estimators; ``SearchEstimator`` documents them."""
-
-    queue: int | MakeQueue | None
-    update: Rule | None
-    strategy: Strategy
-    seed: int | None
-    held_out: float | None
-    patience: int | None
-    average: bool | None
-    class_weight: ClassWeight
-    dropout: float | None
-    hash_bits: int
-    threads: int | None
-    dtype: str
-    shards: int | None
-    mixing: str
-    n_jobs: int | None
-
-
-class SearchParameters(CommonParameters, total=False):
-    """All parameters of ``SearchEstimator`` but its task."""
-
-    epochs: int
 
 
 class SearchEstimator(Predictor):
@@ -117,6 +90,13 @@ class SearchEstimator(Predictor):
         The number of joblib's workers that learn shards or label inputs; -1: all cores. They are
         threads, unless ``joblib.parallel_config`` chooses processes, Dask or Ray. None: the number
         that ``parallel_config`` sets, else one worker.
+    encoder : encoder or str, default=None
+        Computes a dense vector for each word, whose dimensions are features beside the others:
+        "minilm", or an object with a method ``encode`` (see ``laso.encoders``). None: vectors that
+        inputs have of their own (see ``with_vectors``), if any.
+    vector_scale : float, default=None
+        By what the standardised dimensions of vectors are multiplied. None: what is best after a
+        few epochs on held-out data, if there are vectors and such data, else 0.1.
 
     Attributes
     ----------
@@ -168,6 +148,8 @@ class SearchEstimator(Predictor):
         shards: int | None = None,
         mixing: str = "changed",
         n_jobs: int | None = None,
+        encoder: Any = None,
+        vector_scale: float | None = None,
     ) -> None:
         self.task = task
         self.queue = queue
@@ -186,6 +168,8 @@ class SearchEstimator(Predictor):
         self.shards = shards
         self.mixing = mixing
         self.n_jobs = n_jobs
+        self.encoder = encoder
+        self.vector_scale = vector_scale
 
     # ------------------------------------------------------------------ what is searched, and how
 
@@ -204,35 +188,7 @@ class SearchEstimator(Predictor):
 
     def validate(self) -> None:
         """Raise ValueError if a parameter makes no sense."""
-        weights = "None, 'balanced', or a table of weights above 0, from 1e-6 to 1e6"
-        patience, threads = self.patience, self.threads
-        fraction = self.held_out is None or 0 < self.held_out < 1
-        check_parameters(
-            self,
-            [
-                ("epochs", is_whole(self.epochs, 1, MOST), "a whole number from 1 to 2 ** 31"),
-                ("patience", patience is None or is_whole(patience, 1), "None or from 1 up"),
-                (
-                    "threads",
-                    threads is None or is_whole(threads, 1, MOST_THREADS),
-                    f"None or from 1 to {MOST_THREADS}",
-                ),
-                ("seed", self.seed is None or is_whole(self.seed, -MOST, MOST), "None or whole"),
-                ("average", self.average in (None, True, False), "None, True or False"),
-                ("held_out", fraction, "None or a fraction between 0 and 1"),
-                ("class_weight", is_class_weight(self.class_weight), weights),
-                ("dropout", is_rate(self.dropout), "None or a fraction from 0 to below 1"),
-                ("hash_bits", is_whole(self.hash_bits, 0) and self.hash_bits <= 62, "0 to 62"),
-                ("dtype", str(self.dtype) in ("float32", "float64"), "'float32' or 'float64'"),
-                (
-                    "shards",
-                    self.shards is None or is_whole(self.shards, 1, MOST_SHARDS),
-                    f"None or from 1 to {MOST_SHARDS}",
-                ),
-                ("mixing", str(self.mixing) in MIXINGS, " or ".join(map(repr, MIXINGS))),
-                ("n_jobs", is_n_jobs(self.n_jobs), "None, -1, or from 1 up"),
-            ],
-        )
+        check(self)
         task = self.make_task()
         task.validate()
         _ = self.engine_for(task, task.problem).options  # which refuses what it does not know
@@ -347,6 +303,8 @@ class SearchEstimator(Predictor):
             examples = self._examples(inputs, outputs, dev)
             del inputs, outputs
             self.fingerprint_ = examples.fingerprint
+            if task.has_vectors and self.vector_scale is None and examples.held_out is not None:
+                examples = with_best_scale(self, examples)
         with clock("train"):
             epochs = fitting.most_epochs(self)
             fitting.train(self, examples, epochs, progress, checkpoint, after_epoch)
@@ -355,6 +313,7 @@ class SearchEstimator(Predictor):
 
     def _new_task(self) -> Task:
         task = self.make_task()
+        task.dense = Dense(encoder_of(self.encoder), scale=self.vector_scale)
         if hasattr(self, "task_"):
             task.keep_resources(self.task_)
         return task
@@ -380,6 +339,7 @@ class SearchEstimator(Predictor):
             self.learning() as draft,
             stored(draft, draft._new_task(), source, Path(store)) as dataset,
         ):
+            check_learning(draft, at_once=False)
             examples = draft._with_dev(dataset, dev)
             draft.fingerprint_ = examples.fingerprint
             epochs = fitting.most_epochs(draft)
@@ -453,7 +413,7 @@ class SearchEstimator(Predictor):
         fitted = hasattr(self, "weights_")
         if fitted:
             fitting.continue_with(self)
-        task = self.task_ if fitted else self.make_task()
+        task = self.task_ if fitted else self._new_task()
         inputs, outputs = task.read(X, y)
         with locating(inputs):
             task.observe([(inputs, outputs)], classes=() if fitted or classes is None else classes)
@@ -461,7 +421,9 @@ class SearchEstimator(Predictor):
             fitting.widen(self)
         else:
             fitting.begin(self, task)
-        examples = Examples(self.apart(inputs, outputs, self.encode_gold(inputs, outputs))[-1])
+        words = words_to_learn(self, inputs)
+        dataset = self.apart(inputs, outputs, self.encode_gold(inputs, outputs))[-1]
+        examples = Examples(dataset, words=words)
         self.fingerprint_ = examples.fingerprint
         training = fitting.resumable(self)
         training.converged = False
@@ -478,23 +440,25 @@ class SearchEstimator(Predictor):
             ambiguity = task.ambiguity(inputs, outputs) if makes_siblings else None
             if ambiguity is not None:
                 check_siblings(ambiguity)
-            return task.encode(inputs, outputs)
+            return task.arrays(inputs, outputs)
 
     def _examples(self, inputs: Any, outputs: Any, dev: Any) -> Examples:
         inputs, outputs, dataset = self.apart(inputs, outputs, self.encode_gold(inputs, outputs))
         if dev is not None or self.held_out is None:
-            return self._with_dev(dataset, dev)
+            return self._with_dev(dataset, dev, words_to_learn(self, inputs))
         gold = self.task_.gold_outputs(inputs, outputs)
         return fitting.with_held_out(self, dataset, inputs, gold)
 
-    def _with_dev(self, dataset: Dataset, dev: Any) -> Examples:
+    def _with_dev(self, dataset: Dataset, dev: Any, words: Words | None = None) -> Examples:
         if dev is None:
-            return Examples(dataset)
+            return Examples(dataset, words=words)
         try:
             inputs, outputs = self.task_.read(*(dev if isinstance(dev, tuple) else (dev, None)))
             with locating(inputs):
-                held = self.task_.encode(inputs)
-                return Examples(dataset, held, inputs, self.task_.gold_outputs(inputs, outputs))
+                held = self.task_.arrays(inputs)
+                gold = self.task_.gold_outputs(inputs, outputs)
+                held_words = () if words is None else self.task_.sentences(inputs)
+                return Examples(dataset, held, inputs, gold, words, held_words)
         except InputError as error:
             # Its sentences are not those of X.
             raise error if error.file is not None else error.at(file="dev") from None

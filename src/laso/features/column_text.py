@@ -179,7 +179,7 @@ class Reader:
         if cells is None or given is None:
             return None
         items, numbers = self.values.items(cells.codes), given.numbers[: len(cells.codes)]
-        return ItemColumns(cells.lengths, [], self.name, numbers, items), given
+        return ItemColumns(cells.lengths, [], self.name, numbers, items=items), given
 
     def table(self, batch: Batch) -> Columns | None:
         """Return the sentences of a batch with their values; None if general code must read it."""

@@ -75,6 +75,7 @@ class ColumnEncoder:
     names: tuple[str, ...]  # of the columns; empty if tokens have feature lists
     labels: tuple[str, ...]
     width: int = -1  # of matrices
+    has_vectors: bool = field(default=False, kw_only=True)  # whether tokens have dense vectors
     vocabularies: dict[int, Vocabulary] = field(default_factory=dict)
     views: dict[tuple[int, tuple[str, ...]], View] = field(default_factory=dict)
     words: dict[str, frozenset[str]] = field(default_factory=dict)  # of lists, by path
@@ -381,6 +382,7 @@ def take_inputs(dataset: Dataset, chosen: Array) -> Dataset:
         output_rows, output_starts = _rows(dataset.output_starts, chosen)
     return dataset._replace(
         items=dataset.items[rows],
+        vectors=dataset.vectors[rows] if len(dataset.vectors) else dataset.vectors,
         starts=starts,
         outputs=dataset.outputs[output_rows],
         output_starts=output_starts,

@@ -30,6 +30,7 @@ from laso.data.reading import contents
 from laso.data.table import Array, Columns, Data, Features, columns_of, position
 from laso.engine.text.layout import AS_DICT, AS_LIST, AS_TUPLE
 from laso.errors import BadData, BadFeature, InputError, quoted
+from laso.features.dense import given_vectors
 from laso.features.feature_lists import read_marshalled
 from laso.features.keys import mix_arrays, string_keys
 from laso.features.reading import read_column_file
@@ -50,6 +51,7 @@ def read_input(X: Any, *, named: bool = True) -> Data:
     """Convert what the user passed: the path of a column file, or sentences.
 
     Columns and feature lists are returned as they are. The names of features are kept if ``named``.
+    Sentences may have dense vectors (see ``with_vectors``).
     """
     if type(X) is not list:
         if isinstance(X, (Columns, Features)):
@@ -57,6 +59,11 @@ def read_input(X: Any, *, named: bool = True) -> Data:
         if isinstance(X, (str, os.PathLike)):
             return read_column_file(*contents(X))
     sentences = X if isinstance(X, list) else _listed(X)
+    vectors, data = given_vectors(sentences), _read_sentences(sentences, named=named)
+    return data if vectors is None else replace(data, vectors=vectors)
+
+
+def _read_sentences(sentences: list[Any], *, named: bool) -> Data:
     features = _read_usual(sentences, AS_DICT | AS_LIST, named=named)
     if features is not None:
         return features

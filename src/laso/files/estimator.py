@@ -25,6 +25,7 @@ from laso.estimators.learning.class_weights import BALANCED, is_class_weight
 from laso.features.templates import Template
 from laso.files import weight_tensors
 from laso.files.container import Header, Tensors, as_bad_model, read_bytes, read_file
+from laso.files.dense import packed_dense, restored_dense
 from laso.params import Estimator, is_whole
 from laso.tasks import REGISTRY
 from laso.tasks.base import Task
@@ -69,6 +70,8 @@ def packed_model(
     if hasattr(model.task_, "step_length_"):
         task_header = {**task_header, "step_length": model.task_.step_length_}
     tensors |= {f"task.{name}": tensor for name, tensor in task_tensors.items()}
+    dense_header, dense_tensors = packed_dense(model.task_.dense)
+    tensors |= dense_tensors
     header = {
         "task": model.task_.name,
         "estimator": _estimator_name(model),
@@ -88,7 +91,7 @@ def packed_model(
         "metadata": dict(sorted(model.metadata_.items())),  # however it came about
         "training": training,
         "class_weight": model.class_weight_,
-    }
+    } | ({"vectors": dense_header} if dense_header else {})
     return header, tensors
 
 
@@ -113,29 +116,33 @@ def described_parameters(model: Any) -> dict[str, Any]:
     return {name: parameter_to_json(value) for name, value in parameters.items()}
 
 
-def from_bytes(data: bytes, *, limit: float | None = None) -> SearchEstimator:
-    """The model of the bytes of a file; for ``limit`` see ``load``."""
+def from_bytes(data: bytes, *, limit: float | None = None, encoder: Any = None) -> SearchEstimator:
+    """The model of the bytes of a file; for the parameters see ``load``."""
     with as_bad_model("the model in memory"):
-        return restored_model(*read_bytes(data, limit=limit), None)
+        return restored_model(*read_bytes(data, limit=limit), None, encoder)
 
 
 def load(
     path: str | os.PathLike[str],
     task: Task | None = None,
     *,
+    encoder: Any = None,
     limit: float | None = None,
     mmap: bool = False,
 ) -> SearchEstimator:
     """The model of a file, whatever its task; a model of an own task needs ``task``.
 
-    ``limit`` is the largest number of bytes that it may take in memory; ``mmap`` maps the file.
+    ``encoder`` is that of the model's vectors, if it is not built in. ``limit`` is the largest
+    number of bytes that it may take in memory; ``mmap`` maps the file.
     """
     header, tensors = read_file(path, limit=limit, mmap=mmap)
     with as_bad_model(path):
-        return restored_model(header, tensors, task)
+        return restored_model(header, tensors, task, encoder)
 
 
-def restored_model(header: Header, tensors: Tensors, task: Task | None) -> SearchEstimator:
+def restored_model(
+    header: Header, tensors: Tensors, task: Task | None, encoder: Any = None
+) -> SearchEstimator:
     """Return the model that ``packed_model`` packed."""
     model = _estimator(header, task)
     model.validate()
@@ -145,6 +152,7 @@ def restored_model(header: Header, tensors: Tensors, task: Task | None) -> Searc
             f"found a {type(model).__name__} for the task {str(header['task'])[:60]!r}, expected "
             f"{task.name!r}"
         )
+    task.dense = restored_dense(header.get("vectors"), tensors, encoder)
     prefix, learned = "task.", header["learned"]
     of_task = {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
     task.unpack(learned, of_task)

@@ -24,6 +24,7 @@ from laso.data import read_columns
 from laso.engine.layout import Array, Dataset
 from laso.engine.problem import CompiledProblem
 from laso.queues import MakeQueue, beam
+from laso.tasks import displays
 from laso.tasks.batches import BatchTask, Operator
 from laso.training import Rule
 from laso.updates import perceptron
@@ -157,6 +158,12 @@ class Task(BatchTask):
     ) -> str | None:
         """Return what a step says of the words, for explanations; None: word and name say it."""
         return None
+
+    display = displays.steps
+    """Returns the ``Display`` of an output, given the task, an input, the output and its decisions.
+
+    By default it has the steps under the names of ``describe``.
+    """
 
     def known_gold(self, inputs: Any, known: Any) -> Dataset | None:
         """Return one input with an output of which only ``known`` is known, to learn from.

@@ -15,8 +15,9 @@ import numpy as np
 
 from laso.engine.dataset import make_dataset
 from laso.engine.layout import Array, Dataset
-from laso.engine.problem import CompiledProblem
+from laso.engine.problem import CompiledProblem, is_dense
 from laso.errors import BadData, BadModel, listed, quoted
+from laso.features.dense import Dense, Vectors, given_vectors
 from laso.features.encoder import pack_strings, unpack_strings
 from laso.tasks.vocabulary import Vocabulary
 
@@ -37,12 +38,15 @@ class BatchTask:
 
     problem: type[CompiledProblem]
     labels: Sequence[str] | None
+    dense: Dense | None = None
+    """The dense vectors of items, which the estimator sets; None: the task has no items' words."""
 
     if TYPE_CHECKING:  # what Task declares
 
         def items(self, x: Any) -> Sequence[Any]: ...
         def gold(self, x: Any, y: Any) -> Sequence[Any]: ...
         def decode(self, x: Any, steps: Sequence[Operator]) -> Any: ...
+        def words(self, x: Any) -> list[str]: ...
         def constants(self) -> Sequence[int]: ...
         def state(self) -> dict[str, Any]: ...
         def restore(self, state: dict[str, Any]) -> None: ...
@@ -110,6 +114,45 @@ class BatchTask:
             pairs = zip(inputs, outputs, strict=True)
             gold = [self._gold_numbers(self.gold(x, y), i) for i, (x, y) in enumerate(pairs)]
         return make_dataset(tables, gold, spec=self.constants())
+
+    def arrays(self, inputs: Any, outputs: Any = None) -> Dataset:
+        """Return what ``encode`` returns, with the dense vectors of items, if they have any."""
+        dataset = self.encode(inputs, outputs)
+        return self.with_vectors(dataset, inputs, learning=outputs is not None)
+
+    def with_vectors(self, dataset: Dataset, inputs: Any, *, learning: bool = False) -> Dataset:
+        """Return encoded inputs with the dense vectors of their items."""
+        if self.dense is None:
+            return dataset
+        given, lengths = self.given_vectors(inputs), np.diff(dataset.starts)
+        vectors = self.dense.of_inputs(
+            given, lambda: self.sentences(inputs), lengths, learning=learning
+        )
+        dataset = dataset._replace(vectors=vectors)
+        problem = self.problem_for(dataset)
+        if vectors.shape[1] and not is_dense(problem):
+            raise ValueError(
+                f"found inputs with vectors, expected {problem.__name__} to have a method vectors, "
+                "which says which items' vectors a block has"
+            )
+        return dataset
+
+    def describe_vector(self, number: int) -> str:
+        """Return the name of the vectors that have the weights of this number (see ``vectors``)."""
+        return f"vector {number}"
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether items have dense vectors, as far as training has told."""
+        return self.dense is not None and bool(self.dense.size)
+
+    def given_vectors(self, inputs: Any) -> Vectors | None:
+        """Return the vectors that inputs have of their own, a row for each item; None: none."""
+        return given_vectors(inputs)
+
+    def sentences(self, inputs: Any) -> Sequence[Sequence[str]]:
+        """Return the words of each input, one for each item, which an encoder reads."""
+        return [self.words(x) for x in inputs]
 
     def _gold_numbers(self, gold: Sequence[Any], example: int) -> list[int]:
         numbers: dict[Any, int] = {label: i for i, label in enumerate(self.classes)}

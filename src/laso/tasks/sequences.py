@@ -23,8 +23,10 @@ from laso.data.table import (
 )
 from laso.engine.hashing import mix
 from laso.engine.layout import Array, Dataset
+from laso.engine.problem import CompiledProblem
 from laso.errors import BadData, BadModel, listed, quoted
 from laso.features.base import WordLists
+from laso.features.dense import Vectors
 from laso.features.encoder import (
     ColumnEncoder,
     distinct_labels,
@@ -44,6 +46,7 @@ from laso.features.stored_encoder import (
     values_of,
 )
 from laso.features.templates import BIAS, LABEL, Template, parse_templates
+from laso.tasks import displays
 from laso.tasks.base import Task
 from laso.tasks.batches import BatchTask
 from laso.tasks.feature_names import Namer
@@ -58,8 +61,10 @@ class SequenceTask(Task):
     the templates, makes the encoder, and encodes gold outputs.
     """
 
+    dense_problem: type[CompiledProblem]
     encoder_: ColumnEncoder
     state_: dict[str, Any]
+    display = displays.labels
     lists: WordLists | None = None  # of a model file, which alone are used then; None: read files
 
     def __init__(self, *, columns: Sequence[str] | None) -> None:
@@ -128,7 +133,9 @@ class SequenceTask(Task):
     def read_inputs(self, X: Any) -> Data:
         """Return sentences without their column of labels, if they have one."""
         encoder = getattr(self, "encoder_", None)
-        numbered = None if encoder is None else read_cells(X, encoder, self.ignored_columns)
+        numbered = None
+        if encoder is not None and not self.has_vectors:  # an encoder reads words
+            numbered = read_cells(X, encoder, self.ignored_columns)
         if numbered is not None:
             return numbered
         return self._unlabelled(self.read_data(X, named=False))
@@ -141,6 +148,19 @@ class SequenceTask(Task):
     def read_data(self, X: Any, *, named: bool) -> Data:
         """Return what the user passed as columns or feature lists, with their names if asked."""
         return read_input(X, named=named)
+
+    def given_vectors(self, inputs: Data) -> Vectors | None:
+        """Return the vectors that sentences have of their own, a row for each token."""
+        return inputs.vectors
+
+    def sentences(self, inputs: Data) -> list[list[str]]:
+        """Return the words of each sentence, which are in the first column."""
+        if isinstance(inputs, Features) or not inputs.columns:
+            raise BadData(
+                "found tokens without words, expected columns that begin with the word, which an "
+                "encoder reads, or sentences with vectors"
+            )
+        return split_sentences(inputs.columns[0], inputs.lengths)
 
     def _unlabelled(self, data: Data) -> Data:
         encoder = getattr(self, "encoder_", None)
@@ -196,7 +216,9 @@ class SequenceTask(Task):
         names = self.column_names(len(data.columns) if isinstance(data, Columns) else 0)
         width = data.width if isinstance(data, Features) else -1
         self.state_ = state
+        dense = data.vectors is not None or (self.dense is not None and self.dense.encoder)
         self.encoder_ = self.make_encoder(self.parse(self.templates(names)), names, labels, width)
+        self.encoder_.has_vectors = bool(dense)
         self._fill_lists(self.encoder_)
 
     def _fill_lists(self, encoder: ColumnEncoder) -> None:
@@ -217,6 +239,7 @@ class SequenceTask(Task):
     def _extend(self, old: ColumnEncoder, new: Sequence[str], state: dict[str, Any]) -> None:
         before, self.state_ = self.state_, state
         encoder = self.make_encoder(old.templates, old.names, (*old.labels, *new), old.width)
+        encoder.has_vectors = old.has_vectors
         if not self.keeps_weights(old, encoder):
             self.state_ = before
             raise BadData(
@@ -257,6 +280,10 @@ class SequenceTask(Task):
         self.encoder_.grow(inputs)
         self.__dict__.pop("namer_", None)
         return self.encoder_.dataset(inputs, self.gold_numbers(inputs, outputs))
+
+    def problem_for(self, dataset: Dataset) -> type[CompiledProblem]:
+        """Return the problem for words that have dense vectors, if they have."""
+        return self.dense_problem if dataset.vectors.shape[1] else self.problem
 
     def shift_pool(self, items: Array, offset: int) -> Array:
         """Shift pool indices by ``offset``."""
@@ -389,6 +416,7 @@ class SequenceTask(Task):
             path: frozenset(unpack_strings(tensors[f"list.{i}"])) for i, path in enumerate(lists)
         }
         encoder = self.make_encoder(templates, tuple(names), tuple(labels), width)
+        encoder.has_vectors = self.has_vectors
         self._fill_lists(encoder)
         restore_encoder(encoder, header, tensors)
         if "attributes" in tensors:

@@ -48,6 +48,7 @@ def input_of(dataset, i):
         dataset.spec,
         dataset.costs,
         dataset.vectors[dataset.starts[i] : dataset.starts[i + 1]],
+        dataset.moves[dataset.starts[i] : dataset.starts[i + 1]],
     )
 
 

@@ -18,11 +18,17 @@ from laso.engine.kernels.agenda import (
     step_to,
     write_groups,
 )
+from laso.engine.kernels.moves import forget_moves
 from laso.engine.kernels.placeholders import allowed, is_good, key, loss
 from laso.engine.kernels.promises import chosen_label, n_chosen, note_fault, write_choices
 from laso.engine.kernels.segments import expand_node, max_successors
 from laso.engine.kernels.steps import step_score
-from laso.engine.kernels.weight_updates import begin_delta, clear_marks, take_step, update
+from laso.engine.kernels.weight_updates import (
+    begin_delta,
+    clear_marks,
+    take_step,
+    update,
+)
 from laso.engine.layout import (
     BAD_KEY,
     BEST,
@@ -105,6 +111,7 @@ def learn_one(x, y, table, run, options):
     if run.meta[PENDING] < 0:
         run.meta[ORACLE] = WITH_GOLD
         begin_delta(run)
+        forget_moves(x)
         start(x, table, run, options)
     while size(run) > 0 or run.meta[PENDING] >= 0:
         if run.meta[STOP]:

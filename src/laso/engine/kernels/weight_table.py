@@ -16,6 +16,7 @@ from laso.engine.layout import (
     SLOT_KEY,
     SLOT_ROW,
     USED,
+    Array,
     Out,
 )
 
@@ -30,12 +31,12 @@ def fill(array, value):
         array[i] = value
 
 
-def vector_key(weights, i):
+def vector_key(weights: int, i: int) -> int:
     """Return the key of the i-th dimension of vectors; neighbours are neighbours in the table."""
     return (mix(mix(VECTORS_OF, weights), i // LINE) & -LINE) | (i % LINE)
 
 
-def write_vector(vector, weights, out, n):
+def write_vector(vector: Array, weights: int, out: Out, n: int) -> int:
     """Append the keys and values of a vector's dimensions to n features; return their number."""
     keys, values, size = out.keys, out.values, vector.shape[0]
     for first in range(0, size, LINE):

@@ -12,7 +12,8 @@ import math
 from laso.engine.hashing import prefetch
 from laso.engine.kernels.bundles import forget_sums
 from laso.engine.kernels.factors import factor_group, factor_label
-from laso.engine.kernels.placeholders import has_bounds, has_values
+from laso.engine.kernels.moves import add_moves
+from laso.engine.kernels.placeholders import DENSE, has_bounds, has_values
 from laso.engine.kernels.promises import checked_block
 from laso.engine.kernels.steps import begin_features, next_features
 from laso.engine.kernels.upper_bounds import raise_cap
@@ -267,6 +268,36 @@ def begin_delta(run):
     run.losses[TOTAL_LOSS] = run.losses[TOTAL_MASS] = 0.0
 
 
+def gather_steps(x, table, run, n_steps, moving):
+    """Add the features of the steps in scratch[PATH] to Delta, or to the moves of vectors.
+
+    Return DONE, or what there is no room for.
+    """
+    k = 0
+    for i in range(n_steps):
+        node = run.scratch[PATH, i]
+        label, mass = run.ints[node, LABEL], run.reals[node, MASS]
+        state, group = run.states[run.ints[node, PARENT]], run.ints[node, GROUP]
+        j, its_group = 0, factor_group(x, state, group, 0, run)
+        while its_group >= 0:
+            its_label = factor_label(x, state, group, label, j, run)
+            begin_features(run, found_block(run, k))
+            n = next_features(x, state, its_group, table, run)
+            while n >= 0:
+                if DENSE() and moving:
+                    add_moves(x, table, run, its_label, mass)
+                else:
+                    status = room_for(table, run, n)
+                    if status != DONE:
+                        clear_marks(table.mark, run)
+                        return status
+                    add_features(table, run, n, its_label, mass)
+                n = next_features(x, state, its_group, table, run)
+            j, k = j + 1, k + 1
+            its_group = factor_group(x, state, group, j, run)
+    return DONE
+
+
 def gather_delta(x, table, run, options, n_siblings, n_contenders):
     """Delta += the weighted sum of Phi over the nodes; steps that all of them share cancel."""
     weigh_nodes(run, options, n_siblings, n_contenders)
@@ -282,25 +313,11 @@ def gather_delta(x, table, run, options, n_siblings, n_contenders):
         return MORE_SCRATCH
     if run.meta[FAULT] != DONE:
         return run.meta[FAULT]
-    k = 0
-    for i in range(n_steps):
-        node = run.scratch[PATH, i]
-        label, mass = run.ints[node, LABEL], run.reals[node, MASS]
-        state, group = run.states[run.ints[node, PARENT]], run.ints[node, GROUP]
-        j, its_group = 0, factor_group(x, state, group, 0, run)
-        while its_group >= 0:
-            its_label = factor_label(x, state, group, label, j, run)
-            begin_features(run, found_block(run, k))
-            n = next_features(x, state, its_group, table, run)
-            while n >= 0:
-                status = room_for(table, run, n)
-                if status != DONE:
-                    clear_marks(table.mark, run)
-                    return status
-                add_features(table, run, n, its_label, mass)
-                n = next_features(x, state, its_group, table, run)
-            j, k = j + 1, k + 1
-            its_group = factor_group(x, state, group, j, run)
+    status = gather_steps(x, table, run, n_steps, False)
+    if DENSE() and x.moves.shape[0] and status == DONE:
+        status = gather_steps(x, table, run, n_steps, True)
+    if status != DONE:
+        return status
     run.meta[ERRORS] += 1
     if options.by_loss:
         add_losses(run, n_contenders)

@@ -106,6 +106,7 @@ def signatures() -> dict[str, Any]:
             longs,
             layout.NO_COSTS,
             layout.NO_VECTORS,
+            layout.NO_VECTORS,
         )
     )
     out = numba.typeof(layout.Out(longs, np.zeros(1)))

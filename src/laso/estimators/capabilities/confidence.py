@@ -185,7 +185,7 @@ def softmax(scores: Array) -> Array:
 
 def reliability_of(model: Predictor, inputs: Any, outputs: Any) -> Reliability:
     """How often decisions of each probability are right."""
-    inputs, outputs, dataset = model.apart(inputs, outputs, model.task_.encode(inputs))
+    inputs, outputs, dataset = model.apart(inputs, outputs, model.task_.arrays(inputs))
     predicted = confidences(model, inputs, dataset)
     return reliability(*_judged(predicted, gold_decisions(model, inputs, outputs)))
 
@@ -194,7 +194,7 @@ def fitted_temperature(model: Predictor, inputs: Any, outputs: Any) -> float:
     """The temperature at which the decisions are most likely to be as right as they are."""
     from scipy.optimize import minimize_scalar
 
-    inputs, outputs, dataset = model.apart(inputs, outputs, model.task_.encode(inputs))
+    inputs, outputs, dataset = model.apart(inputs, outputs, model.task_.arrays(inputs))
     by_temperature = _by_temperature(model, inputs, dataset)
     gold = gold_decisions(model, inputs, outputs)
 
@@ -214,7 +214,7 @@ def gold_decisions(model: Predictor, inputs: Any, outputs: Any) -> list[set[tupl
     known = [task.decisions(y) for y in gold]
     if None not in known:
         return [each for each in known if each is not None]
-    dataset = task.encode(inputs, outputs)
+    dataset = task.arrays(inputs, outputs)
     problem, result = task.problem_for(dataset), []
     for i in range(len(gold)):
         path = gold_path(problem, input_of(dataset, i), output_of(dataset, i), len(task.classes))

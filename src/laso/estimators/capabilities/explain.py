@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from laso.engine.lattice.exact import ExactMachine
-from laso.engine.layout import Input
+from laso.engine.layout import Dataset, Input
 from laso.engine.machine import all_of
 from laso.engine.reference import Operator, State, input_of, output_of
+from laso.errors import BadData
 from laso.estimators.capabilities.scored_reference import Walk
 from laso.problem import UNKNOWN
+from laso.tasks.base import Task
 from laso.trace import trace_search
 from laso.vectors import Linear
 
@@ -26,19 +28,26 @@ Explanation = dict[str, Any]
 
 
 def explained(
-    model: Predictor, x: Any, *, features: int = SHOWN, words: Sequence[str] = ()
+    model: Predictor,
+    x: Any,
+    *,
+    features: int = SHOWN,
+    words: Sequence[str] = (),
+    path: Sequence[Operator] | None = None,
 ) -> Explanation:
     """The decisions that led to the output of one input, each with its runner-up.
 
     That is the alternative which the search kept longest; where it kept none, the one of the best
-    score among those about as many items.
+    score among those about as many items. Of a given ``path`` the last decision only is explained.
     """
     model.require("weights_")
     inputs = model.task_.read_inputs([x])
-    dataset = model.task_.encode(inputs)
+    dataset = model.task_.arrays(inputs)
+    walk, encoded = Walk(model, dataset), input_of(dataset, 0)
+    if path is not None:
+        return _last_explained(walk, encoded, path, list(words or model.task_.words(x)), features)
     engine = model.engine(dataset)
     steps, ends, scores = engine.decode(dataset, all_of(dataset), model.weights_)
-    walk, encoded = Walk(model, dataset), input_of(dataset, 0)
     path = [tuple(step) for step in steps.tolist()]
     exactly = isinstance(engine, ExactMachine)
     fates: list[dict[Operator, Explanation]]
@@ -46,15 +55,11 @@ def explained(
     decisions = []
     state, tokens = walk.initial(encoded), list(words or model.task_.words(x))
     for operator, kept in zip(path, fates, strict=True):
-        decision = _decision(walk, encoded, state, operator, features)
         other = _runner_up(walk, encoded, state, operator, kept)
-        if other is not None:
-            _compare(decision, walk, encoded, state, other, None if exactly else kept)
-        for what, step in ((decision, operator), (decision["runner_up"], other)):
-            text = None if step is None else walk.task.step_text(state.row, step, tokens)
-            if text is not None:
-                what["text"] = text
-        decisions.append(decision)
+        known = None if exactly else kept
+        decisions.append(
+            _with_other(walk, encoded, state, (operator, other), known, features, tokens)
+        )
         state = walk.apply(encoded, state, operator)
     return {
         "tokens": tokens,
@@ -64,23 +69,98 @@ def explained(
     }
 
 
-def traced(model: Predictor, x: Any, y: Any = None) -> list[Explanation]:
+def _last_explained(
+    walk: Walk, x: Input, path: Sequence[Operator], tokens: list[str], features: int
+) -> Explanation:
+    """The last decision of a path, beside the best alternative, whose features are told too."""
+    state = walk.initial(x)
+    score = 0.0
+    for operator in path:
+        if operator not in list(walk.operators(x, state)):
+            raise BadData(f"found the step {operator}, expected one that is possible there")
+        before, state = state, walk.apply(x, state, operator)
+        score += walk.step_score(x, before, operator)
+    if not path:
+        raise BadData("found a path of no steps, expected at least one")
+    other = _runner_up(walk, x, before, path[-1], {})
+    decision = _with_other(walk, x, before, (path[-1], other), None, features, tokens)
+    if other is not None:
+        told = _decision(walk, x, before, other, features)
+        decision["runner_up"] |= {name: told[name] for name in ("features", "more_features")}
+    return {"tokens": tokens, "score": score, "decisions": [decision]}
+
+
+def traced(
+    model: Predictor,
+    x: Any,
+    y: Any = None,
+    *,
+    known: Any = None,
+    banned: Any = None,
+    pruned: int = 0,
+) -> list[Explanation]:
     """The events of the search for one input, each step with the name that the task gives it."""
+    from laso.estimators.capabilities.forced import restricted
+
     model.require("weights_")
     task = model.task_
-    if y is None:
-        dataset, gold = task.encode(task.read_inputs([x])), UNKNOWN
+    dataset, gold = task.arrays(task.read_inputs([x])), UNKNOWN
+    if y is not None:  # without new values, which training alone may number
+        gold = output_of(encoded_gold(task, x, y), 0)
+    if known is None and banned is None:
+        walk = Walk(model, dataset)
     else:
-        dataset = task.encode(*task.read([x], [y]))
-        gold = output_of(dataset, 0)
-    walk = Walk(model, dataset)
-    events = trace_search(walk, input_of(dataset, 0), Linear(dict(SCORE)), walk.queue(), y=gold)
+        walk = restricted(model, x, known, banned)
+    start = Linear(dict(SCORE))
+    events = trace_search(walk, input_of(dataset, 0), start, walk.queue(), y=gold, pruned=pruned)
     for event in events:
-        for node in (event, *event["queue"]):
+        for node in nodes_of(event):
             operator = node["operator"]
             node["step"] = None if operator is None else task.describe(*operator).name
             node["position"] = node["state"].position
+    if pruned:
+        _tell_texts(task, x, events)
     return events
+
+
+def traced_output(model: Predictor, x: Any, events: Sequence[Explanation]) -> Any:
+    """Return the output of a search, given its events; None if it reached no goal."""
+    dequeued = [event for event in events if event["event"] == "dequeue"]
+    if not dequeued or not dequeued[-1]["goal"]:
+        return None
+    nodes = {node["node"]: node for event in dequeued for node in nodes_of(event)}
+    path: list[Operator] = []
+    node = dequeued[-1]
+    while node["parent"] is not None:
+        path.insert(0, node["operator"])
+        node = nodes[node["parent"]]
+    steps = np.array(path, np.int32).reshape(-1, 2)
+    task = model.task_
+    return task.decode_all(task.read_inputs([x]), steps, np.array([len(path)]))[0]
+
+
+def nodes_of(event: Explanation) -> Sequence[Explanation]:
+    """Return the nodes that an event of a search tells of."""
+    return [event, *event["queue"]] if event["event"] == "dequeue" else event["nodes"]
+
+
+def encoded_gold(task: Task, x: Any, y: Any) -> Dataset:
+    """Return one example as arrays; the task stays as it is, so that others may use it."""
+    return task.copied().encode(*task.read([x], [y]))
+
+
+def _tell_texts(task: Task, x: Any, events: Sequence[Explanation]) -> None:
+    """Add what each step says, and the items that it is about."""
+    words = task.words(x)
+    for event in events:
+        for node in nodes_of(event):
+            if node["operator"] is None:
+                continue
+            row, operator = node["state"].before, node["operator"]
+            length = task.describe(*operator).length
+            _, first, end = task.step_items(row, operator, node["position"] - length)
+            node["items"] = (first, end)
+            node["text"] = task.step_text(row, operator, words)
 
 
 def _decision(walk: Walk, x: Input, state: State, chosen: Operator, most: int) -> Explanation:
@@ -88,11 +168,18 @@ def _decision(walk: Walk, x: Input, state: State, chosen: Operator, most: int) -
     _, first, end = walk.task.step_items(state.row, chosen, state.position)
     n = end - first
     weighed: list[dict[str, Any]] = []
+    of_vectors: dict[int, float] = {}
     for (key, of), value in walk.reference.features(x, state, chosen).items():
         weight = walk.weight(key, of)
-        if weight:
+        number = walk.reference.vector_weights.get(key)
+        if number is not None:
+            of_vectors[number] = of_vectors.get(number, 0.0) + weight * value
+        elif weight:
             name = walk.feature_name(key, x.items[first : first + n])
             weighed.append({"name": name, "weight": weight, "value": value})
+    for number, score in of_vectors.items():  # all dimensions of a vector as one feature
+        name = walk.task.describe_vector(number)
+        weighed.append({"name": name, "weight": score, "value": 1.0})
     weighed.sort(key=lambda each: -abs(each["weight"] * each["value"]))
     return {
         "first": first,
@@ -104,6 +191,27 @@ def _decision(walk: Walk, x: Input, state: State, chosen: Operator, most: int) -
         "runner_up": None,
         "margin": None,
     }
+
+
+def _with_other(
+    walk: Walk,
+    x: Input,
+    state: State,
+    steps: tuple[Operator, Operator | None],
+    kept: dict[Operator, Explanation] | None,
+    features: int,
+    tokens: Sequence[str],
+) -> Explanation:
+    """The decision for a step, with another step beside it, if there is one."""
+    operator, other = steps
+    decision = _decision(walk, x, state, operator, features)
+    if other is not None:
+        _compare(decision, walk, x, state, other, kept)
+    for what, step in ((decision, operator), (decision["runner_up"], other)):
+        text = None if step is None else walk.task.step_text(state.row, step, tokens)
+        if text is not None:
+            what["text"] = text
+    return decision
 
 
 def _runner_up(

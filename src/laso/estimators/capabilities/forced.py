@@ -110,12 +110,24 @@ def per_token(banned: Banned, n: int) -> Sequence[Collection[str]]:
 
 def forced(model: Predictor, x: Any, known: Known, banned: Banned) -> tuple[Any, float]:
     """The output of one input that fits, and its score."""
-    inputs = model.task_.read_inputs([x])
-    partial = None if known is None else model.task_.known_gold(inputs, known)
-    dataset = model.task_.encode(inputs) if partial is None else partial
-    gold = None if partial is None else output_of(partial, 0)
+    inputs, dataset, gold = _encoded(model, x, known)
     path, score = forced_path(model, dataset, known, banned, gold)
     return model.task_.decode_all(inputs, path, np.array([len(path)]))[0], score
+
+
+def restricted(model: Predictor, x: Any, known: Known, banned: Banned) -> Restricted:
+    """The problem of one input without the steps that do not fit."""
+    _, dataset, gold = _encoded(model, x, known)
+    return Restricted(model, dataset, known, banned, gold)
+
+
+def _encoded(model: Predictor, x: Any, known: Known) -> tuple[Any, Dataset, Array | None]:
+    """One input as the task reads it and as arrays, with the gold output that is known of it."""
+    task, inputs = model.task_, model.task_.read_inputs([x])
+    partial = None if known is None else task.known_gold(inputs, known)
+    if partial is None:
+        return inputs, task.arrays(inputs), None
+    return inputs, task.with_vectors(partial, inputs), output_of(partial, 0)
 
 
 def forced_path(

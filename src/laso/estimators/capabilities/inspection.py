@@ -29,7 +29,7 @@ def inspected(model: Predictor, *, features: int = 10, data: Any = None) -> dict
     keys, rows = keys_and_rows(table)
     names = model.task_.feature_names(keys) if not table.ints[at.BITS] else {}
     if data is not None:
-        names |= _seen(model, data)
+        names |= names_in(model, data)
     named = np.array([key in names for key in keys.tolist()], bool)
     texts = [names[key] for key in keys[named].tolist()]
     v = dense_rows(table, rows[named])
@@ -65,10 +65,10 @@ def inspected(model: Predictor, *, features: int = 10, data: Any = None) -> dict
     }
 
 
-def _seen(model: Predictor, data: Any) -> dict[int, str]:
+def names_in(model: Predictor, data: Any) -> dict[int, str]:
     """The names of the features on the paths that the model takes through some inputs."""
     inputs = model.task_.read_inputs(data)
-    dataset = model.task_.encode(inputs)
+    dataset = model.task_.arrays(inputs)
     steps, ends, _ = model.engine(dataset).decode(dataset, all_of(dataset), model.weights_)
     walk = Walk(model, dataset)
     names: dict[int, str] = {}

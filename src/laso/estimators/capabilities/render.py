@@ -88,6 +88,15 @@ def _fate(lost: Explanation | None, tokens: Sequence[Any]) -> str:
 
 def as_html(shown: Explanation) -> str:
     """``inspected`` as a page of its own."""
+    from laso.pictures.page import page
+
+    return page(f"laso model: {shown['estimator']}", [as_fragment(shown)])
+
+
+def as_fragment(shown: Explanation | str) -> str:
+    """``inspected`` as a part of a page, for notebooks too; or a text."""
+    if isinstance(shown, str):
+        return f"<pre>{html.escape(shown)}</pre>"
     rows = []
     for label, weights in shown["top"].items():
         cells = "".join(
@@ -96,14 +105,7 @@ def as_html(shown: Explanation) -> str:
         )
         rows.append(f"<h2>{html.escape(label)}</h2>\n<table>{cells}</table>")
     head = html.escape(_model_text({**shown, "top": {}}))
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>laso model</title>\n'
-        "<style>body{font-family:sans-serif;margin:2em}td{padding:0 1em 0 0}"
-        "td:first-child{text-align:right;font-variant-numeric:tabular-nums}</style></head>\n"
-        f"<body><h1>{html.escape(shown['estimator'])}</h1><pre>{head}</pre>\n"
-        + "\n".join(rows)
-        + "\n</body></html>\n"
-    )
+    return f"<pre>{head}</pre>\n" + "\n".join(rows)
 
 
 def _shown(output: Any) -> str:

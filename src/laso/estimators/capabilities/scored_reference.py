@@ -2,23 +2,64 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from laso.engine import layout as at
 from laso.engine.key_origins import numbers_of, recorded
-from laso.engine.layout import Array, Dataset, Input
+from laso.engine.layout import Array, Dataset, Input, WeightTable
 from laso.engine.options import is_exact
 from laso.engine.problem import CompiledProblem
-from laso.engine.reference import Operator, Reference, State, exact_queue
+from laso.engine.reference import (
+    Operator,
+    Reference,
+    State,
+    exact_queue,
+)
 from laso.engine.weights.compact import keys_and_rows
 from laso.engine.weights.row_layouts import dense_rows, n_labels
 from laso.queues import MakeQueue
 
 if TYPE_CHECKING:
     from laso.estimators.prediction import Predictor
+
+ROWS, KNOWN = "rows", "known"  # among what a model has prepared
+
+
+def rows_of(model: Predictor) -> dict[int, int]:
+    """Return the row of each feature of a model, which is kept until the model learns more."""
+    known: tuple[WeightTable, dict[int, int]] | None = model.prepared.get(ROWS)
+    if known is None or known[0] is not model.weights_:
+        keys, rows = keys_and_rows(model.weights_)
+        table = dict(zip(keys.tolist(), rows.tolist(), strict=True))
+        known = model.prepared[ROWS] = (model.weights_, table)
+    return known[1]
+
+
+@dataclass
+class Known:
+    """What searches of an input have found out about it: states by place, scores of steps."""
+
+    scores: dict[Any, Array | None] = field(default_factory=dict)
+    blocks: dict[int, Array] = field(default_factory=dict)
+    states: dict[Any, State] = field(default_factory=dict)
+    operators: dict[Any, list[Operator]] = field(default_factory=dict)
+    goals: dict[Any, bool] = field(default_factory=dict)
+
+
+def known_of(model: Predictor, dataset: Dataset) -> Known:
+    """Return what is known of an input; that of the last one is kept until the model changes."""
+    if len(dataset.starts) != 2:
+        return Known()
+    arrays = (dataset.items, dataset.pool, dataset.values, dataset.spec, dataset.vectors)
+    of = [np.asarray(array).tobytes() for array in arrays]
+    known: tuple[WeightTable, list[bytes], Known] | None = model.prepared.get(KNOWN)
+    if known is None or known[0] is not model.weights_ or known[1] != of:
+        known = model.prepared[KNOWN] = (model.weights_, of, Known())
+    return known[2]
 
 
 class Walk(Reference):
@@ -29,19 +70,36 @@ class Walk(Reference):
 
     def __init__(self, model: Predictor, dataset: Dataset) -> None:
         table = model.weights_
-        problem, self.origins = recorded(model.task_.problem_for(dataset))
+        plain = model.task_.problem_for(dataset)
+        problem, self.origins = recorded(plain)
         super().__init__(problem, n_labels(table))
         self.model, self.task = model, model.task_
         self.reference = Reference(problem, n_labels(table))
+        self._plain = Reference(plain, n_labels(table))  # which takes no notes
         self.mask = (1 << int(table.ints[at.BITS])) - 1 if table.ints[at.BITS] else -1
-        keys, rows = keys_and_rows(table)
-        self._rows = dict(zip(keys.tolist(), rows.tolist(), strict=True))
-        self._scores: dict[Any, Array | None] = {}
+        self._rows = rows_of(model)
+        self._known = known_of(model, dataset)
 
     def apply(self, x: Input, state: State, operator: Operator) -> State:
         """The state after a step, which knows how many items are covered."""
-        length = self.task.describe(*operator).length
-        return replace(super().apply(x, state, operator), position=state.position + length)
+        place = (state.row, state.position, operator)
+        if place not in self._known.states:
+            position = state.position + self.task.describe(*operator).length
+            after = replace(super().apply(x, state, operator), position=position)
+            self._known.states[place] = after
+        return self._known.states[place]
+
+    def operators(self, x: Input, state: State) -> Iterator[Operator]:
+        """The steps that are possible in a state."""
+        if state.row not in self._known.operators:
+            self._known.operators[state.row] = list(super().operators(x, state))
+        return iter(self._known.operators[state.row])
+
+    def is_goal(self, x: Input, state: State) -> bool:
+        """Whether a state is a goal."""
+        if state.row not in self._known.goals:
+            self._known.goals[state.row] = super().is_goal(x, state)
+        return self._known.goals[state.row]
 
     def features(self, x: Input, state: State, operator: Operator) -> dict[Any, float]:
         """The score of the step as its only feature."""
@@ -63,9 +121,9 @@ class Walk(Reference):
         """What a step adds to the score."""
         group, label = operator
         place = (state.row, group)
-        if place not in self._scores:
-            self._scores[place] = self._all_scores(x, state, group)
-        scores = self._scores[place]
+        if place not in self._known.scores:
+            self._known.scores[place] = self._all_scores(x, state, group)
+        scores = self._known.scores[place]
         if scores is not None:
             return float(scores[label])
         features = self.reference.features(x, state, operator)
@@ -73,13 +131,23 @@ class Walk(Reference):
 
     def _all_scores(self, x: Input, state: State, group: int) -> Array | None:
         """The scores of all labels of a group at once; None where features differ by label."""
-        features = self.reference.features(x, state, (group, 0))
-        last = self.n_labels - 1
-        same = {(key, last): value for (key, _), value in features.items()}
-        if same != self.reference.features(x, state, (group, last)):
-            return None
+        row, plain, last = self._row(state), self._plain, self.n_labels - 1
+        for label in (0, last):
+            if any(of != label for _, of in plain.factors_of(x, row, (group, label))):
+                return None
         scores = np.zeros(last + 1)
-        for (key, _), value in features.items():
+        for of, _ in plain.factors_of(x, row, (group, last)):
+            for block in plain.blocks_of(x, int(plain.problem.block(x, row, of))):
+                if block not in self._known.blocks:
+                    self._known.blocks[block] = self._sum(plain.of_block(x, block))
+                scores += self._known.blocks[block]
+            scores += self._sum(plain.own_features(x, row, of))
+        return scores
+
+    def _sum(self, features: Iterable[tuple[int, float]]) -> Array:
+        """The scores that features add, for each label."""
+        scores = np.zeros(self.n_labels)
+        for key, value in features:
             row = self._rows.get(key & self.mask)
             if row is not None:
                 scores += value * dense_rows(self.model.weights_, row)

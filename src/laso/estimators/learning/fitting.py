@@ -42,6 +42,13 @@ from laso.engine.weights.compact import compact_table
 from laso.engine.weights.row_layouts import LARGEST_WEIGHT, densified, largest_of, n_weights
 from laso.errors import BadData, BadFeature, SearchFailed, Unreachable, WorkerLost, quoted
 from laso.estimators.learning.class_weights import BALANCED, class_weights
+from laso.estimators.learning.learned_vectors import (
+    KeptEncoder,
+    Words,
+    reencoded,
+    with_encoder,
+    words_to_learn,
+)
 from laso.estimators.learning.tables import check_overflow, moved, wider
 from laso.features.encoder import take_inputs
 from laso.tasks.base import Task
@@ -142,12 +149,18 @@ class Examples:
     held_out: Dataset | None = None
     inputs: Any = None  # of the held-out examples
     gold: Sequence[Any] = ()
+    words: Words | None = None  # of those to learn from, if the encoder learns
+    held_words: Words = ()  # of the held-out examples then
 
     @property
     def fingerprint(self) -> int:
         """Tells whether two sets of examples are the same."""
         crc = 0
-        for array in (self.train.starts, self.train.items, self.train.outputs, self.train.pool):
+        train = self.train
+        signs = np.packbits(train.vectors > 0)  # whatever their scale
+        if self.words is not None:  # learning changes them
+            signs = signs[:0]
+        for array in (train.starts, train.items, train.outputs, train.pool, signs):
             crc = zlib.crc32(np.ascontiguousarray(array).data, crc)
         return crc
 
@@ -157,11 +170,14 @@ def with_held_out(model: SearchEstimator, dataset: Dataset, inputs: Any, gold: A
     assert model.held_out is not None
     n = len(dataset.starts) - 1
     chosen = held_out(n, model.held_out, model.seed)
+    rest, words = np.delete(np.arange(n), chosen), words_to_learn(model, inputs)
     return Examples(
-        take_inputs(dataset, np.delete(np.arange(n), chosen)),
+        take_inputs(dataset, rest),
         take_inputs(dataset, np.array(chosen)),
         model.task_.take(inputs, chosen),
         [gold[i] for i in chosen],
+        None if words is None else [words[i] for i in rest.tolist()],
+        () if words is None else [words[i] for i in chosen],
     )
 
 
@@ -320,10 +336,17 @@ def train(
         _measure_steps(model, dataset)
     engine = model.engine(dataset)
 
+    kept = KeptEncoder(model.task_.dense if examples.words is not None else None)
+
     def score(table: WeightTable) -> float:
-        assert examples.held_out is not None
-        predicted = model.decode(examples.inputs, examples.held_out, table)
-        return model.task_.score(examples.gold, predicted)
+        held_out = examples.held_out
+        assert held_out is not None
+        if examples.words is not None:  # they have moved
+            held_out = reencoded(model, held_out, examples.held_words)
+        predicted = model.decode(examples.inputs, held_out, table)
+        score = model.task_.score(examples.gold, predicted)
+        kept.judge(score, training.best_score)
+        return score
 
     def after(training: Training, table: Callable[[], WeightTable]) -> None:
         if after_epoch is not None:
@@ -354,7 +377,9 @@ def train(
             evaluator = in_threads(model.threads_for(dataset))
             engine.fit(dataset, training, plan, evaluator=evaluator, **told)
         else:
-            train_passes(InTurn(with_dropout(model, engine)), dataset, training, plan, **told)
+            dataset, learner = with_encoder(model, examples, dataset, with_dropout(model, engine))
+            train_passes(InTurn(learner), dataset, training, plan, **told)
+    kept.restore()
     assert training.best is not None
     model.weights_ = training.best = compact_table(training.best)
     report(model, training)

@@ -18,6 +18,7 @@ import numpy as np
 from laso.data.table import Column, Columns, Data, columns_of, value_list
 from laso.engine.layout import Array
 from laso.errors import BadData, BadModel, listed
+from laso.features.dense import with_vectors
 from laso.features.encoder import require_columns
 from laso.files.container import file_bytes
 from laso.files.limits import inner_limit
@@ -144,7 +145,8 @@ def _n_layers(tagger: SearchEstimator) -> int:
 
 def _sentences(words: Columns) -> list[list[tuple[str]]]:
     column = value_list(words.columns[0])
-    return _split([(word,) for word in column], words.lengths)
+    sentences = _split([(word,) for word in column], words.lengths)
+    return sentences if words.vectors is None else list(map(with_vectors, sentences, words.vectors))
 
 
 def _split(values: list[Any], lengths: Array) -> list[Any]:

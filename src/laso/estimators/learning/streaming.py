@@ -17,7 +17,7 @@ import numpy as np
 from laso.data.formats import Format, guessed
 from laso.data.reading import HEAD, check_format
 from laso.data.table import locating
-from laso.engine.layout import Array, Dataset
+from laso.engine.layout import NO_VECTORS, Array, Dataset
 from laso.errors import BadData, InputError
 from laso.estimators.learning import fitting
 from laso.features.reading import read_tables
@@ -30,7 +30,13 @@ if TYPE_CHECKING:
 
 EXAMPLES_AT_A_TIME = 2000  # examples in memory at a time
 TOKENS = 20  # of an example, or about so many
-KINDS = {"items": np.int32, "outputs": np.int32, "pool": np.int64, "values": np.float32}
+KINDS = {
+    "items": np.int32,
+    "outputs": np.int32,
+    "pool": np.int64,
+    "values": np.float32,
+    "vectors": np.float32,
+}
 
 Source: TypeAlias = str | os.PathLike[str] | Callable[[], Iterable[Any]]
 """A column file, or a function that returns the examples anew: pairs (x, y), or sentences whose
@@ -73,7 +79,10 @@ def _stored(
         task.observe(_read(task, source))
         fitting.begin(model, task)
     opened = {name: file for name, (_, file) in files.items()}
+    dimensions = 0
     all_lengths, outputs, longest_list, columns, weighted = _write(model, source, opened)
+    if task.dense is not None:
+        dimensions = task.dense.size or 0
     mapped = {name: _mapped(*files[name], kind) for name, kind in KINDS.items()}
     return Dataset(
         mapped["items"].reshape(-1, columns),
@@ -83,6 +92,7 @@ def _stored(
         task.joint_constants(int(all_lengths.max(initial=1)), longest_list),
         mapped["outputs"],
         _starts(outputs),
+        vectors=mapped["vectors"].reshape(-1, dimensions) if dimensions else NO_VECTORS,
     )
 
 
@@ -111,7 +121,7 @@ def _write(
         weighted |= bool((values != 1).any())
         if len(part.pool) and not len(values):
             values = np.ones(len(part.pool), np.float32)  # another part may have values
-        arrays = (task.shift_pool(part.items, pool), part.outputs, part.pool, values)
+        arrays = (task.shift_pool(part.items, pool), part.outputs, part.pool, values, part.vectors)
         for name, array in zip(KINDS, arrays, strict=True):
             files[name].write(np.ascontiguousarray(array, KINDS[name]).tobytes())
         lengths.append(sizes)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Unpack
 
 from laso.estimators.capabilities.chunk_confidence import inside
-from laso.estimators.search import SearchEstimator, SearchParameters
+from laso.estimators.parameters import SearchParameters
+from laso.estimators.search import SearchEstimator
 from laso.features.schemes import OUTSIDE
 from laso.features.templates import Template
 from laso.tasks.base import Task

@@ -16,9 +16,10 @@ from laso.engine.options import is_exact
 from laso.errors import BadData, BadModel, quoted
 from laso.estimators.capabilities.confidence import softmax, temperature_of
 from laso.estimators.capabilities.nbest import ALL, nbest_paths, path_outputs
+from laso.estimators.parameters import CommonParameters
 from laso.estimators.products.forced_clusters import forced_clusters
 from laso.estimators.publishing import consistent
-from laso.estimators.search import CommonParameters, SearchEstimator
+from laso.estimators.search import SearchEstimator
 from laso.features.templates import Template
 from laso.learn import delayed
 from laso.metrics.partitions import clusters
@@ -251,17 +252,29 @@ class Clusterer(SearchEstimator):
         bans = [None] * len(inputs) if banned is None else list(banned)
         if not len(inputs) == len(knowns) == len(bans):
             raise BadData(f"found what is known of {len(knowns)} inputs, expected {len(inputs)}")
-        for i, (x, links) in enumerate(zip(inputs, knowns, strict=True)):
-            if links is not None and any(isinstance(each, tuple) for each in links):
-                n = len(self.task_.words(x))
-                together, apart = linked(links, n)
-                knowns[i] = together or None
-                before = bans[i] or [()] * n
-                bans[i] = [[*map(str, b), *a] for b, a in zip(before, apart, strict=True)]
         self.require("weights_")
         rows = zip(inputs, knowns, bans, strict=True)
         with naming_methods(self.task_.problem):
-            return [forced_clusters(self, *row) for row in rows]
+            return [forced_clusters(self, row[0], *self._as_spans(*row)) for row in rows]
+
+    def trace(
+        self, x: Any, y: Any = None, *, known: Any = None, banned: Any = None, pruned: int = 0
+    ) -> list[dict[str, Any]]:
+        """Return the events of the search for one document, as ``SearchEstimator.trace`` does."""
+        if known is not None:
+            self.require("weights_")
+            known, banned = self._as_spans(x, known, banned)
+        return super().trace(x, y, known=known, banned=banned, pruned=pruned)
+
+    def _as_spans(self, x: Any, known: Any, banned: Any) -> tuple[Any, Any]:
+        """Return what is known of a document with its links as spans, and what is banned."""
+        if known is None or not any(isinstance(each, tuple) for each in known):
+            return known, banned
+        n = len(self.task_.words(x))
+        together, apart = linked(known, n)
+        before = banned or [()] * n
+        bans = [[*map(str, b), *a] for b, a in zip(before, apart, strict=True)]
+        return together or None, bans
 
 
 class Ranked(NamedTuple):

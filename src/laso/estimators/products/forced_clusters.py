@@ -28,7 +28,7 @@ def forced_clusters(model: Clusterer, x: Any, known: Any, banned: Any) -> list[i
     task = model.task_
     inputs = task.read_inputs([x])
     partial = None if known is None else task.known_gold(inputs, known)
-    parts = task.components(task.encode(inputs) if partial is None else partial)
+    parts = task.components(task.arrays(inputs) if partial is None else partial)
     if parts is None:
         output: list[int] = forced(model, x, known, banned)[0]
         return output

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Unpack
 
-from laso.estimators.search import SearchEstimator, SearchParameters
+from laso.estimators.parameters import SearchParameters
+from laso.estimators.search import SearchEstimator
 from laso.features.templates import Template
 from laso.tasks.base import Task
 from laso.tasks.joint.task import JointTask, Pairs

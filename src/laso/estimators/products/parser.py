@@ -7,7 +7,8 @@ from typing import Any, Self, Unpack
 
 from laso.errors import quoted
 from laso.estimators.learning.jackknife import Jackknife
-from laso.estimators.search import SearchEstimator, SearchParameters
+from laso.estimators.parameters import SearchParameters
+from laso.estimators.search import SearchEstimator
 from laso.features.templates import Template
 from laso.params import check_parameters, is_whole
 from laso.tasks.base import Task

@@ -13,8 +13,9 @@ from laso.engine.weights.compact import keys_and_rows
 from laso.engine.weights.row_layouts import dense_rows
 from laso.estimators.capabilities.chunk_confidence import inside
 from laso.estimators.learning.class_weights import for_rare_chunks
+from laso.estimators.parameters import CommonParameters
 from laso.estimators.publishing import consistent
-from laso.estimators.search import CommonParameters, SearchEstimator
+from laso.estimators.search import SearchEstimator
 from laso.features.templates import LABEL, Template
 from laso.tasks.base import Task
 from laso.tasks.tagging.task import FollowTable, TaggingTask
@@ -39,12 +40,15 @@ class Tagger(SearchEstimator):
     start_features : bool, default=True
         Whether templates with label[-1] have a feature at the first token too, where there is no
         label before; CRFsuite has none.
+    vector_window : int, default=0
+        The number of neighbours on either side whose dense vectors are features of a token, beside
+        its own.
     epochs : int, default=30
         The largest number of passes over the data.
     **search
         The other parameters of ``SearchEstimator``: queue, update, strategy, seed, held_out,
         patience, average, class_weight, dropout, hash_bits, threads, dtype, shards, mixing,
-        n_jobs.
+        n_jobs, encoder, vector_scale.
 
     Examples
     --------
@@ -66,6 +70,7 @@ class Tagger(SearchEstimator):
         columns: Sequence[str] | None = None,
         constraints: str | FollowTable | None = None,
         start_features: bool = True,
+        vector_window: int = 0,
         epochs: int = 30,
         **search: Unpack[CommonParameters],
     ) -> None:
@@ -75,6 +80,7 @@ class Tagger(SearchEstimator):
         self.columns = columns
         self.constraints = constraints
         self.start_features = start_features
+        self.vector_window = vector_window
 
     def make_task(self) -> Task:
         """Return the task, without anything learned."""
@@ -84,6 +90,7 @@ class Tagger(SearchEstimator):
             columns=self.columns,
             constraints=self.constraints,
             start_features=self.start_features,
+            vector_window=self.vector_window,
         )
 
     def default_class_weight(

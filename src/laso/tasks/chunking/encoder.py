@@ -122,6 +122,7 @@ class SegmentEncoder(ColumnEncoder):
             self.programs,
             limits=self.limits,
             sums=(len(self.views), 2 + len(self._sequences)),
+            dense=self.has_vectors,
         )
 
     def shift_pool(self, items: Array, offset: int) -> Array:

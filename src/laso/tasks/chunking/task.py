@@ -32,7 +32,14 @@ from laso.tasks.base import Step
 from laso.tasks.batches import Ambiguity
 from laso.tasks.chunking.encoder import SegmentEncoder
 from laso.tasks.chunking.feature_sets import FEATURE_SETS
-from laso.tasks.chunking.problem import Chunking, chunk_code, partial_code
+from laso.tasks.chunking.problem import (
+    BEGINS,
+    ENDS,
+    Chunking,
+    DenseChunking,
+    chunk_code,
+    partial_code,
+)
 from laso.tasks.sequences import SequenceTask, resolve_features
 
 Labels = list[list[str]]
@@ -55,6 +62,7 @@ class ChunkingTask(SequenceTask):
 
     name = "chunking"
     problem = Chunking
+    dense_problem = DenseChunking
     steps_are_chunks = True
     encoder_: SegmentEncoder
 
@@ -201,6 +209,10 @@ class ChunkingTask(SequenceTask):
         words = np.concatenate([[0], np.cumsum(lengths)])
         spans = Spans(words[:-1], lengths, steps[:, 1], self.encoder_.labels)
         return write_tags(spans, self.state_["scheme"], np.diff(words[ends], prepend=0))
+
+    def describe_vector(self, number: int) -> str:
+        """Return whose vectors have the weights of this number."""
+        return {ENDS: "vector last", BEGINS: "vector first"}.get(number, "vectors any")
 
     def describe(self, group: int, label: int) -> Step:
         """Return the label of a chunk, and its length."""

@@ -17,6 +17,7 @@ from laso.features.keys import string_keys
 from laso.features.templates import BIAS, Template
 from laso.params import check_parameters, is_whole
 from laso.queues import MakeQueue, beam
+from laso.tasks import displays
 from laso.tasks.base import Decision, Step, Task
 from laso.tasks.batches import Operator
 from laso.tasks.clustering.candidates import Block, Choose
@@ -58,6 +59,7 @@ class ClusteringTask(Task):
     labels = ("join", "new")
     default_window: ClassVar[int] = 500
     encoder_: ClusteringEncoder
+    display = displays.clusters
 
     def __init__(
         self,

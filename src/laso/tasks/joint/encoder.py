@@ -25,7 +25,7 @@ from laso.features.templates import LABEL, Atom, Template, shown
 from laso.locks import cached_property
 from laso.tasks.constraints import Constraints, check_labels
 from laso.tasks.joint.layers import JointTemplate, Layers, Pair
-from laso.tasks.joint.problem import N_FACTOR_GROUPS, make_spec
+from laso.tasks.joint.problem import EACH_BLOCK, N_FACTOR_GROUPS, make_spec
 
 BETWEEN = "="  # separates a layer and its label in the names of a row's labels
 
@@ -187,7 +187,13 @@ class JointEncoder(ColumnEncoder):
         """Return the problem's constants; arrays are cached, which makes short calls faster."""
         room = 1 << longest.bit_length() if self.within else 1
         if room not in self._specs:
-            self._specs[room] = make_spec(self.layers, self.joint_program, longest=room)
+            spec = make_spec(self.layers, self.joint_program, longest=room)
+            if self.has_vectors and spec[EACH_BLOCK] < 0:
+                raise BadTemplate(
+                    "found no template of words and one label, expected at least one for words "
+                    "that have vectors, such as label[0] w[0]"
+                )
+            self._specs[room] = spec
         return self._specs[room]
 
     def labels_of(self, column: str) -> Sequence[str]:

@@ -21,12 +21,13 @@ from laso.features.keys import string_keys
 from laso.features.templates import BIAS, LABEL, LENGTH, Template
 from laso.params import check_parameters
 from laso.queues import MakeQueue, beam
+from laso.tasks import displays
 from laso.tasks.base import Step
 from laso.tasks.batches import Ambiguity
 from laso.tasks.constraints import constraints
 from laso.tasks.joint.encoder import BETWEEN, JointEncoder, layer_labels, row_labels
 from laso.tasks.joint.feature_sets import FEATURE_SETS
-from laso.tasks.joint.problem import Joint
+from laso.tasks.joint.problem import DenseJoint, Joint
 from laso.tasks.sequences import (
     SequenceTask,
     count_labels,
@@ -50,7 +51,9 @@ class JointTask(SequenceTask):
 
     name = "joint"
     problem = Joint
+    dense_problem = DenseJoint
     encoder_: JointEncoder
+    display = displays.layers
 
     def __init__(
         self,
@@ -238,6 +241,10 @@ class JointTask(SequenceTask):
         return [tokens[a:b] for a, b in pairwise([0, *ends.tolist()])]
 
     # ------------------------------------------------------------------ names and scores
+
+    def describe_vector(self, number: int) -> str:
+        """Return whose vectors have the weights of this number: a token's own."""
+        return "vector[0]"
 
     def describe(self, group: int, label: int) -> Step:
         """Return the labels of one token."""

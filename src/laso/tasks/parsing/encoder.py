@@ -18,6 +18,7 @@ from laso.tasks.parsing.templates import atom_program, divided, is_input
 from laso.tasks.parsing.trees import LIFTED, Tree, unmarked
 
 ARCS = ("left", "right", "root")
+DENSE_NAMES = ("s0", "b0", "s1")  # the elements whose words' vectors are features
 KINDS = ("shift", *ARCS, "reduce")
 """The kinds of operators; labels follow ARCS, as in ``left nsubj``."""
 
@@ -98,6 +99,7 @@ class ParsingEncoder(ColumnEncoder):
         head[c.SINGLE_ROOT], head[c.STATIC] = int(self.single_root), int(self.static)
         head[c.OPERATORS], head[c.PARTS] = c.HEAD, c.HEAD + len(operators)
         head[c.N_PARTS] = len(parts)
+        head[c.DENSE] = len(DENSE_NAMES) if self.has_vectors else 0
         spec, max_features, end = (
             [*head, *operators],
             0,

@@ -77,7 +77,5 @@ def eager_arc(kind: str, stack: Sequence[int], front: int, n: int) -> Arc | None
 SYSTEMS: dict[str, System] = {
     "arc-hybrid": System(ArcHybrid, DenseArcHybrid, ("shift",), hybrid_arc),
     "arc-eager": System(ArcEager, DenseArcEager, ("reduce", "shift"), eager_arc),
-    "arc-standard": System(
-        ArcStandard, DenseArcStandard, ("shift",), standard_arc, dynamic=False
-    ),
+    "arc-standard": System(ArcStandard, DenseArcStandard, ("shift",), standard_arc, dynamic=False),
 }

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -25,12 +25,14 @@ from laso.features.templates import BIAS, Template
 from laso.metrics.trees import tree_scores
 from laso.params import check_parameters, is_whole
 from laso.queues import MakeQueue, beam
+from laso.tasks import displays
 from laso.tasks.base import Decision, Step
 from laso.tasks.batches import Operator
 from laso.tasks.parsing import configuration as c
-from laso.tasks.parsing.encoder import ARCS, ParsingEncoder
+from laso.tasks.parsing.encoder import ARCS, DENSE_NAMES, ParsingEncoder
 from laso.tasks.parsing.names import feature_name
 from laso.tasks.parsing.systems import SYSTEMS, System
+from laso.tasks.parsing.tags import Tags
 from laso.tasks.parsing.templates import (
     RESERVED,
     default_templates,
@@ -62,27 +64,6 @@ class Treebank(Columns):
     """The columns of a CoNLL-U file, of which the last two are heads and labels."""
 
 
-class Tags(Protocol):
-    """Predicts tags in place of those that data has (see laso.estimators.learning.jackknife)."""
-
-    fitted: list[Any]
-
-    def learned(self, data: Data, names: tuple[str, ...]) -> Columns:
-        """Return training data with tags predicted by taggers that have not seen them."""
-
-    def tagged(self, data: Data) -> Columns:
-        """Return data with predicted tags."""
-
-    def tags_of(self, data: Data) -> list[list[Any]]:
-        """Return the tags of what ``tagged`` returned."""
-
-    def pack(self, *, compress: bool = True) -> dict[str, Array]:
-        """Return the taggers as arrays."""
-
-    def unpack(self, tensors: Mapping[str, Array]) -> None:
-        """Take over what ``pack`` returned."""
-
-
 class ParsingTask(SequenceTask):
     """Finds the head of each word of a sentence, and the label of the arc.
 
@@ -92,6 +73,7 @@ class ParsingTask(SequenceTask):
     name = "parsing"
     many_paths = True
     encoder_: ParsingEncoder
+    display = displays.tree
 
     def __init__(
         self,
@@ -134,6 +116,11 @@ class ParsingTask(SequenceTask):
     def problem(self) -> type[CompiledProblem]:  # type: ignore[override]
         """The search problem."""
         return self.transitions.problem
+
+    @property
+    def dense_problem(self) -> type[CompiledProblem]:  # type: ignore[override]
+        """The search problem of words with dense vectors."""
+        return self.transitions.dense
 
     def default_queue(self) -> MakeQueue:
         """Return a beam of 8."""
@@ -401,6 +388,10 @@ class ParsingTask(SequenceTask):
             self.tags.unpack(tensors)
 
     # ------------------------------------------------------------------ names
+
+    def describe_vector(self, number: int) -> str:
+        """Return which element's vectors have the weights of this number."""
+        return f"vector {DENSE_NAMES[number]}"
 
     def describe(self, group: int, label: int) -> Step:
         """Return the name of an operator; SHIFT is about the next word."""

@@ -26,6 +26,7 @@ class TaggingEncoder(ColumnEncoder):
 
     constraints: Constraints | None = None
     start_features: bool = True
+    vector_window: int = 0
 
     @cached_property
     def program(self) -> Program:
@@ -92,6 +93,7 @@ class TaggingEncoder(ColumnEncoder):
             longest=room,
             sets=sets,
             lists=lists,
+            around=self.vector_window,
         )
         if sets is None:
             self._specs[room, lists] = spec

@@ -15,15 +15,21 @@ from laso.engine.text.layout import AS_DICT, AS_LIST
 from laso.features.encoder import ColumnEncoder, label_numbers
 from laso.features.templates import Template, default_templates
 from laso.metrics.evaluation import main_score
-from laso.params import check_parameters
+from laso.params import check_parameters, is_whole
 from laso.tasks.base import Step
 from laso.tasks.batches import Ambiguity
 from laso.tasks.constraints import constraints
 from laso.tasks.sequences import SequenceTask, resolve_features
 from laso.tasks.tagging.encoder import TaggingEncoder
-from laso.tasks.tagging.problem import Tagging, WeightedTagging
+from laso.tasks.tagging.problem import (
+    DenseTagging,
+    DenseWeightedTagging,
+    Tagging,
+    WeightedTagging,
+)
 
 Labels = list[list[str]]
+WIDEST = 10  # neighbours on either side whose vectors are features
 FollowTable = Mapping[str | None, Sequence[str | None]]
 
 
@@ -45,12 +51,14 @@ class TaggingTask(SequenceTask):
         columns: Sequence[str] | None = None,
         constraints: str | FollowTable | None = None,
         start_features: bool = True,
+        vector_window: int = 0,
     ) -> None:
         super().__init__(columns=columns)
         self.features = features
         self.resources = resources
         self.constraints = constraints
         self.start_features = start_features
+        self.vector_window = vector_window
 
     def validate(self) -> None:
         """Raise ValueError if a parameter is invalid."""
@@ -61,6 +69,7 @@ class TaggingTask(SequenceTask):
             [
                 ("constraints", known, "None, 'BIO', 'IOBES' or a table"),
                 ("resources", listed, "a list of names or paths"),
+                ("vector_window", is_whole(self.vector_window, 0, WIDEST), f"0 to {WIDEST}"),
             ],
         )
 
@@ -68,10 +77,13 @@ class TaggingTask(SequenceTask):
         """Return the types of tokens with feature lists, unless labels have constraints."""
         encoder = self.encoder_
         plain = not encoder.names and encoder.width < 0 and encoder.constraints is None
+        plain = plain and not self.has_vectors
         return AS_DICT | AS_LIST if plain else 0
 
     def problem_for(self, dataset: Dataset) -> type[CompiledProblem]:
-        """Return the problem for features with values, if there are any."""
+        """Return the problem for features with values, and for vectors, if there are any."""
+        if dataset.vectors.shape[1]:
+            return DenseWeightedTagging if len(dataset.values) else DenseTagging
         return WeightedTagging if len(dataset.values) else Tagging
 
     def templates(self, names: tuple[str, ...]) -> str | Sequence[str | Template]:
@@ -94,6 +106,7 @@ class TaggingTask(SequenceTask):
             width,
             constraints=rules,
             start_features=self.start_features,
+            vector_window=self.vector_window,
         )
 
     def gold_numbers(self, data: Data, outputs: Column) -> Array:
@@ -116,6 +129,10 @@ class TaggingTask(SequenceTask):
     def coded_outputs(self, inputs: Data, steps: Array, ends: Array) -> tuple[Array, Sequence[str]]:
         """Return the number of each token's label, and all labels."""
         return steps[:, 1], self.encoder_.labels
+
+    def describe_vector(self, number: int) -> str:
+        """Return whose vectors have the weights of this number: a token's own, or a neighbour's."""
+        return f"vector[{number - self.vector_window}]"
 
     def describe(self, group: int, label: int) -> Step:
         """Return the label of one token."""
