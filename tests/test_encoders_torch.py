@@ -267,6 +267,19 @@ def test_a_kill_between_two_files_leaves_the_old_state(folder, task, tmp_path, m
     assert made.load(tmp_path / "checkpoint").steps == 0
 
 
+def test_the_best_epoch_is_restored(folder, task):
+    made = learning.TorchEncoder(folder, schedule=STILL)
+    assert (made.name, made.batch) == ("tuned small:2", 1)
+    gradients = hinge(made.encode(SENTENCES), *task)[1]
+    made.learn(SENTENCES, gradients)
+    best, before, vectors = made.state(), made.fingerprint, made.encode(SENTENCES)
+    made.learn(SENTENCES, gradients)
+    assert made.fingerprint != before
+    made.restore(best)
+    assert made.fingerprint == before
+    equal(made.encode(SENTENCES), vectors, error=1e-9)
+
+
 def test_copies_learn_apart(folder, task):
     made = learning.TorchEncoder(folder, schedule=STILL).train()
     gradients = hinge(made.encode(SENTENCES), *task)[1]

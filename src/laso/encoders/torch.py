@@ -50,7 +50,7 @@ PARTS = (
 )
 NORM = "embeddings.LayerNorm"
 MOMENTS = ("exp_avg", "exp_avg_sq")
-TOGETHER = 32  # sentences in a batch that is only encoded
+TOGETHER = 32  # sentences in a batch at most
 
 
 class TorchEncoder:
@@ -77,7 +77,7 @@ class TorchEncoder:
         if not isinstance(below, BertEncoder):
             raise TypeError(f"found {type(below).__name__}, expected a BERT or a folder with one")
         self.below, self.schedule = below, Schedule() if schedule is None else schedule
-        self.name, self.dimensions = below.name, below.dimensions
+        self.name, self.dimensions = f"tuned {below.name}", below.dimensions
         self.config = {**below.config, "num_hidden_layers": below.layer}
         self.tensors = self._read(below.folder / weights.TENSORS)
         self.steps = self.pending = 0
@@ -274,6 +274,23 @@ class TorchEncoder:
         self.optimizer.step()
         self.optimizer.zero_grad()
         self.steps, self.pending = self.steps + 1, 0
+
+    @property
+    def batch(self) -> int:
+        """The number of sentences that a loop should encode and learn at a time."""
+        return min(self.schedule.sentences, TOGETHER)
+
+    def state(self) -> dict[str, Any]:
+        """Return what was learned, to ``restore`` that of the best epoch."""
+        return {name: tensor.detach().clone() for name, tensor in self.learned.items()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what ``state`` returned; the optimiser goes on from where it is."""
+        with torch.no_grad():
+            for name, tensor in self.learned.items():
+                tensor.copy_(state[name])
+                tensor.grad = None
+        self.pending, self._graph, self._fingerprint = 0, None, None
 
     # ----------------------------------------------------------------------- files
 
