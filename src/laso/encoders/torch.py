@@ -131,7 +131,8 @@ class TorchEncoder:
     ) -> list[Array]:
         """Return the vectors of the words of sentences, an array (words, dimensions) for each.
 
-        While training, dropout is used, and ``learn`` of the same sentences goes on from here.
+        After ``train()`` these have dropout, and ``learn`` of the same sentences goes back through
+        them. Otherwise ``learn`` encodes the sentences again, with dropout of its own.
         """
         if self.is_training:
             with self._random():
@@ -243,7 +244,8 @@ class TorchEncoder:
         if self._graph is not None and self._graph[0] == keys:
             vectors = self._graph[1]
         else:
-            vectors = self._vectors(sentences, 0.0)
+            with self._random():
+                vectors = self._vectors(sentences, self.schedule.dropout)
         self._graph = None
         given = [np.asarray(each, np.float32).reshape(-1, self.dimensions) for each in gradients]
         direction = torch.from_numpy(np.concatenate(given))
