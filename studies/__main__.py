@@ -29,7 +29,7 @@ from studies.peers import growth, joint, likelihood, parsing, report, single, ta
 from studies.peers.parsers import SYSTEMS as PARSERS
 from studies.peers.systems import SYSTEMS
 from studies.runner import Experiment, Lab, Request, experiment
-from studies.speed import profile, scale, speed
+from studies.speed import encoding, profile, scale, speed
 from studies.vectors import run as vectors
 from studies.vectors.systems import TASKS as VECTOR_TASKS
 
@@ -272,12 +272,14 @@ def run_defaults(options: Options) -> None:
 
 
 def run_speed(options: Options) -> None:
-    """Measure speed, a profile, or more workers."""
+    """Measure speed, a profile, the encoder, or more workers."""
     with opened(options) as bench:
         if options.study == "speed":
             path = speed.run(bench.results, options.keys, say)
         elif options.study == "profile":
             path = profile.run(bench.results, say)
+        elif options.study == "encoding":
+            path = encoding.run(bench.results, say)
         else:
             path = scale.run(bench.results, say, part=options.part, again=options.again)
     say(f"wrote {path}")
@@ -338,6 +340,8 @@ def studies() -> Iterator[tuple[str, Callable[[Options], object], str, str]]:
     yield "speed", run_speed, text, "--results --keys"
     text = "where the time of a token goes (profile.json)"
     yield "profile", run_speed, text, "--results"
+    text = "words per second of the built-in encoder (encoding.json)"
+    yield "encoding", run_speed, text, "--results"
     yield "scale", run_speed, "more workers (scale.json)", "--results --again --part"
 
 

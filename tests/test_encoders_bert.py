@@ -3,10 +3,12 @@
 import copy
 import json
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from scipy.special import erf
+from threadpoolctl import ThreadpoolController
 
 from laso.encoders import BertEncoder, kernels, load_encoder, pretrained
 from laso.encoders.pieces import spans
@@ -126,12 +128,46 @@ def test_gelu_and_softmax_are_exact():
     assert np.abs(rows - exact).max() < 1e-6
 
 
+def test_kernels_where_no_folder_can_be_written(monkeypatch):
+    from numba.core import caching
+
+    monkeypatch.setattr(caching.CacheImpl, "_locator_classes", [])
+    again = kernels.compiled(kernels.PLAIN)(getattr(kernels.add_bias, "py_func", kernels.add_bias))
+    x = np.zeros((2, 3), np.float32)
+    again(x, np.array([1, 2], np.float32))
+    assert x.tolist() == [[1, 2, 0], [1, 2, 0]]
+
+
 def test_progress_is_in_words(small):
     calls = []
     BertEncoder(small[0]).encode(SENTENCES, progress=lambda *given: calls.append(given))
     words = sum(map(len, SENTENCES))
     assert calls[-1] == (words, words)
     assert [done for done, _ in calls] == sorted(done for done, _ in calls)
+
+
+def blas_threads():
+    found = ThreadpoolController().select(user_api="blas").info()
+    return [each["num_threads"] for each in found]
+
+
+def test_other_matrices_have_all_threads_again(small, monkeypatch):
+    monkeypatch.setattr(pretrained, "PIECES", 10)
+    encoder = BertEncoder(small[0], threads=2)
+    encoder.encode(SENTENCES)
+    before, during = blas_threads(), []
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: encoder.encode(SENTENCES * 5), range(8)))
+    assert blas_threads() == before
+
+    def stop(done, total):
+        during.append(blas_threads())
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        encoder.encode(SENTENCES, progress=stop)
+    assert set(during[0]) == {1}
+    assert blas_threads() == before
 
 
 def test_fingerprints_tell_encoders_apart(small, tmp_path):

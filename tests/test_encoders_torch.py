@@ -1,8 +1,10 @@
 """BERT by torch: the reference of the built-in encoder, and the encoder that learns."""
 
+import copy
 import dataclasses
 import json
 import math
+import pickle
 import sys
 
 import numpy as np
@@ -247,6 +249,48 @@ def test_a_checkpoint_resumes(folder, task, tmp_path):
         assert torch.equal(tensor, other.tensors[name]), name
     config = json.loads((tmp_path / "checkpoint" / "config.json").read_text(encoding="utf-8"))
     assert config["num_hidden_layers"] == 2
+
+
+def test_a_kill_between_two_files_leaves_the_old_state(folder, task, tmp_path, monkeypatch):
+    made = learning.TorchEncoder(folder, schedule=STILL)
+    gradients = hinge(made.encode(SENTENCES), *task)[1]
+    made.learn(SENTENCES, gradients)
+    made.save(tmp_path / "checkpoint", training=True)
+    before = copied(made)
+    made.learn(SENTENCES, gradients)
+    newer = made.save(tmp_path / "newer", training=True)
+    for name in (weights.TENSORS, weights.CONFIG, weights.TOKENIZER):  # but not the state
+        (newer / name).replace(tmp_path / "checkpoint" / name)
+    other = learning.TorchEncoder(folder, schedule=STILL).load(tmp_path / "checkpoint")
+    assert (moved(before, other), other.steps) == (set(), 1)
+    made.save(tmp_path / "checkpoint")
+    assert made.load(tmp_path / "checkpoint").steps == 0
+
+
+def test_the_best_epoch_is_restored(folder, task):
+    made = learning.TorchEncoder(folder, schedule=STILL)
+    assert (made.name, made.batch) == ("tuned small:2", 1)
+    gradients = hinge(made.encode(SENTENCES), *task)[1]
+    made.learn(SENTENCES, gradients)
+    best, before, vectors = made.state(), made.fingerprint, made.encode(SENTENCES)
+    made.learn(SENTENCES, gradients)
+    assert made.fingerprint != before
+    made.restore(best)
+    assert made.fingerprint == before
+    equal(made.encode(SENTENCES), vectors, error=1e-9)
+
+
+def test_copies_learn_apart(folder, task):
+    made = learning.TorchEncoder(folder, schedule=STILL).train()
+    gradients = hinge(made.encode(SENTENCES), *task)[1]
+    made.learn(SENTENCES, gradients)
+    made.encode(SENTENCES)
+    for other in (copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
+        before = copied(made)
+        other.encode(SENTENCES)
+        other.learn(SENTENCES, gradients)
+        assert moved(before, other)
+        assert (moved(before, made), made.steps, other.steps) == (set(), 1, 2)
 
 
 def test_other_random_numbers_do_not_matter(folder):

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from laso.data import load_bundled, write_columns
+from tests.small_bert import write_bert
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -41,6 +42,13 @@ tagger.calibrate(held_out).reliability(held_out).plot("reliability.svg")
     "lists": """
 resources = ["names", "places", "abbreviations", "stop-words", "clusters", "lexicon"]
 Chunker(epochs=1, queue=1, resources=resources).fit(sentences).save("lists.laso")
+""",
+    "encoder": """
+from laso.encoders import load_encoder
+words = [[word for word, _ in s] for s in sentences]
+for _ in range(2):
+    vectors = load_encoder("small-bert").encode(words)
+assert vectors[0].shape == (len(words[0]), 8)
 """,
     "dask": """
 import joblib
@@ -186,7 +194,7 @@ def test_pip_install_and_the_five_lines_of_readme(home, built):
         ("*.whl", "bundled", ["plots", "lists"]),
         ("*.tar.gz", "bundled", ["dask"]),
         ("*.whl", "newest", ["ray"]),
-        ("*.tar.gz", "newest", []),
+        ("*.tar.gz", "newest", ["encoder"]),
     ],
 )
 def test_installed_from_an_archive_the_documents_hold(home, built, archive, pip, extras):
@@ -197,9 +205,10 @@ def test_installed_from_an_archive_the_documents_hold(home, built, archive, pip,
     assert str(home.folder / "venv") in home.python("import laso; print(laso.__file__)")
     check_readme(home)
     check_own_task(home)
+    write_bert(home.folder / "small-bert")
     for extra in extras:
         program = START + EXTRAS[extra]
-        if extra in ("plots", "lists"):
+        if extra in ("plots", "lists", "encoder"):
             missing = home.python(program, ends=1).splitlines()[-1]
             assert f"python -m pip install 'laso[{extra}]'" in missing
         home.install(f"laso[{extra}] @ {path.as_uri()}")

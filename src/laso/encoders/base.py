@@ -10,8 +10,10 @@ Only ``encode`` is needed. An encoder of one's own, for example around another l
         def encode(self, sentences):   # sequences of words
             return [...]               # an array (words, dimensions) for each sentence
 
-An encoder that learns has ``learn(sentences, gradients)`` too. A model without a fingerprint of its
-encoder cannot tell that it was given another one, and its vectors are not kept on disk.
+An encoder that learns has ``learn(sentences, gradients)`` too; and, if it needs them,
+``train(mode)`` for the beginning and the end of training, ``save(path, training=False)`` and
+``load(path)``. A model without a fingerprint of its encoder cannot tell that it was given another
+one, and its vectors are not kept on disk.
 """
 
 from __future__ import annotations

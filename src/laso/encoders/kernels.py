@@ -31,8 +31,16 @@ ROOT = F(0.7071067811865476)
 
 def compiled(fastmath: set[str]) -> Callable[[Kernel], Kernel]:
     """Return the decorator of all kernels; a division is no place for an error to be raised."""
-    decorator = njit(cache=True, nogil=True, error_model="numpy", fastmath=fastmath)
-    return cast(Callable[[Kernel], Kernel], decorator)
+    options = {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
+
+    def decorate(function: Kernel) -> Kernel:
+        try:
+            kernel = njit(cache=True, **options)(function)
+        except RuntimeError:  # there is no folder that Numba may write to
+            kernel = njit(**options)(function)
+        return cast(Kernel, kernel)
+
+    return decorate
 
 
 @compiled(SUMS)

@@ -99,7 +99,7 @@ class LinearEncoder:
         self.weights = state.copy()
 
     def save(self, path: str | os.PathLike[str], *, training: bool = False) -> None:
-        """Write the weights, not those of the encoder below; training has no state but them."""
+        """Write the weights, not those of the encoder below; training needs no more than these."""
         header = {"shape": list(self.weights.shape), "below": fingerprint_of(self.encoder)}
         write_file(path, header, {"weights": self.weights.ravel()})
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import itertools
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from laso.encoders import weights
 from laso.encoders.base import Array, Progress, Sentence
 from laso.encoders.pieces import Pieces, Window, missing, windows
 from laso.errors import BadModel, quoted
+from laso.locks import shared_lock
 
 PIECES = 1024  # in a batch: more make nothing faster
 RECIPE = "bert, mean of pieces, 1"  # changes when the same files give other vectors
@@ -125,13 +127,14 @@ class BertEncoder:
             for window in windows(sentence, int(row), self.pieces)
         ]
         parts.sort(key=lambda window: len(window.ids))
-        for words in self._computed(list(batches(parts)), out):
-            done += words
-            if progress is not None:
-                progress(done, total)
+        with contextlib.closing(self._computed(list(batches(parts)), out)) as computed:
+            for words in computed:
+                done += words
+                if progress is not None:
+                    progress(done, total)
         return [out[begin:end] for begin, end in itertools.pairwise(rows)]
 
-    def _computed(self, batches: list[list[Window]], out: Array) -> Iterator[int]:
+    def _computed(self, batches: list[list[Window]], out: Array) -> Generator[int]:
         """Write the vectors of batches into ``out``; yield the number of words of each."""
         if len(batches) < 2:
             for batch in batches:
@@ -148,7 +151,7 @@ class BertEncoder:
                 rooms.append(room)
 
         # Each thread multiplies matrices of its own, which costs less than sharing each of them.
-        with _blas().limit(limits=1, user_api="blas"):
+        with _one_thread_each:
             if threads == 1:
                 yield from map(compute, batches)
                 return
@@ -210,11 +213,35 @@ def batches(parts: list[Window]) -> Iterator[list[Window]]:
         yield batch
 
 
-@functools.cache
-def _blas() -> Any:
-    """Return what sets the number of threads of the libraries that multiply matrices."""
-    from threadpoolctl import ThreadpoolController
+class _OneThreadEach:
+    """Lets the library that multiplies matrices use one thread, while any thread is inside."""
 
+    def __init__(self) -> None:
+        self.lock, self.inside = shared_lock(), 0
+        self.limit: Any = None
+
+    def __enter__(self) -> None:
+        with self.lock:
+            if not self.inside:
+                self.limit = _controller().limit(limits=1, user_api="blas")
+            self.inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self.lock:
+            self.inside -= 1
+            if not self.inside:
+                self.limit.restore_original_limits()
+
+
+_one_thread_each = _OneThreadEach()
+
+
+@functools.cache
+def _controller() -> Any:
+    try:
+        from threadpoolctl import ThreadpoolController
+    except ModuleNotFoundError as error:
+        raise missing("threadpoolctl") from error
     return ThreadpoolController()
 
 

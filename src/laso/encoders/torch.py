@@ -50,7 +50,7 @@ PARTS = (
 )
 NORM = "embeddings.LayerNorm"
 MOMENTS = ("exp_avg", "exp_avg_sq")
-TOGETHER = 32  # sentences in a batch that is only encoded
+TOGETHER = 32  # sentences in a batch at most
 
 
 class TorchEncoder:
@@ -131,7 +131,8 @@ class TorchEncoder:
     ) -> list[Array]:
         """Return the vectors of the words of sentences, an array (words, dimensions) for each.
 
-        While training, dropout is used, and ``learn`` of the same sentences goes on from here.
+        After ``train()`` these have dropout, and ``learn`` of the same sentences goes back through
+        them. Otherwise ``learn`` encodes the sentences again, with dropout of its own.
         """
         if self.is_training:
             with self._random():
@@ -243,7 +244,8 @@ class TorchEncoder:
         if self._graph is not None and self._graph[0] == keys:
             vectors = self._graph[1]
         else:
-            vectors = self._vectors(sentences, 0.0)
+            with self._random():
+                vectors = self._vectors(sentences, self.schedule.dropout)
         self._graph = None
         given = [np.asarray(each, np.float32).reshape(-1, self.dimensions) for each in gradients]
         direction = torch.from_numpy(np.concatenate(given))
@@ -275,23 +277,33 @@ class TorchEncoder:
         self.optimizer.zero_grad()
         self.steps, self.pending = self.steps + 1, 0
 
+    @property
+    def batch(self) -> int:
+        """The number of sentences that a loop should encode and learn at a time."""
+        return min(self.schedule.sentences, TOGETHER)
+
     def state(self) -> dict[str, Any]:
-        """Return what learning has changed, to ``restore`` the best epoch's."""
+        """Return what was learned, to ``restore`` that of the best epoch."""
         return {name: tensor.detach().clone() for name, tensor in self.learned.items()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take over what ``state`` returned."""
+        """Take over what ``state`` returned; the optimiser goes on from where it is."""
         with torch.no_grad():
             for name, tensor in self.learned.items():
                 tensor.copy_(state[name])
-        self._graph = self._fingerprint = None
+                tensor.grad = None
+        self.pending, self._graph, self._fingerprint = 0, None, None
 
     # ----------------------------------------------------------------------- files
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_graph": None}
 
     def save(self, folder: str | os.PathLike[str], *, training: bool = False) -> Path:
         """Write a folder that ``load_encoder`` reads without torch.
 
-        With ``training`` the state of the optimiser is there, too, so that ``load`` resumes.
+        With ``training`` the state of the optimiser is there, too, so that ``load`` resumes. That
+        is one file with all that was learned: a kill leaves the old state or the new one.
         """
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
@@ -305,6 +317,7 @@ class TorchEncoder:
         if training:
             state = {"rng": self._rng}
             for name, tensor in self.learned.items():
+                state[f"tensor.{name}"] = tensor.detach()
                 for kind in MOMENTS if tensor in self.optimizer.state else ():
                     state[f"{kind}.{name}"] = self.optimizer.state[tensor][kind]
                 if tensor.grad is not None:
@@ -312,6 +325,8 @@ class TorchEncoder:
             notes = {"steps": self.steps, "pending": self.pending}
             with replacing(target / STATE) as file:
                 file.write(save(state, {"laso": json.dumps(notes)}))
+        else:
+            (target / STATE).unlink(missing_ok=True)  # that of an earlier run
         return target
 
     def load(self, folder: str | os.PathLike[str]) -> TorchEncoder:
@@ -330,6 +345,8 @@ class TorchEncoder:
             self.steps, self.pending = int(notes["steps"]), int(notes["pending"])
             self._rng = state["rng"]
             for name, tensor in self.learned.items():
+                with torch.no_grad():
+                    tensor.copy_(state[f"tensor.{name}"])
                 tensor.grad = state.get(f"gradient.{name}")
                 if f"{MOMENTS[0]}.{name}" in state:
                     moments = {kind: state[f"{kind}.{name}"] for kind in MOMENTS}
