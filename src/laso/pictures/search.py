@@ -136,7 +136,7 @@ def _fell(search: Search) -> dict[str, Any] | None:
         if i <= after or lost is None:
             continue
         worst = min((node["score"] for node in column["kept"]), default=lost["score"])
-        return {"round": i, "width": lost["rank"], "behind": worst - lost["score"]}
+        return {"round": i, "rank": lost["rank"], "behind": worst - lost["score"]}
     return None
 
 
@@ -146,11 +146,10 @@ def verdict(search: Search) -> str | None:
         return None
     fell, columns = search["fell"], search["rounds"]
     if fell is not None:
-        width, behind = fell["width"], fell["behind"]
         return (
             f"After “{columns[fell['round']]['title']}” the gold path is no longer in the queue. "
-            f"It cannot come back: the prediction is wrong. A beam of {width} would have kept it "
-            f"there, or weights that give it {behind:.1f} more."
+            f"It cannot come back: the prediction is wrong. There it is {ordinal(fell['rank'])}, "
+            f"{fell['behind']:.1f} behind the last hypothesis that was kept."
         )
     behind = [column for column in columns if (column["gold"] or 1) != 1]
     if not behind:
