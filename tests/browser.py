@@ -52,7 +52,8 @@ def opened(context, address):
 
 def settled(page):
     """Wait until nothing is asked any more."""
-    page.wait_for_load_state("networkidle")
+    page.wait_for_timeout(100)  # for what is asked a moment after the last key
+    page.wait_for_selector("html[data-asking='0']", state="attached", timeout=60_000)
 
 
 def violations(page):

@@ -20,6 +20,13 @@ pytest.importorskip("starlette", reason="needs laso[serve]")
 pytestmark = pytest.mark.skipif(why_none() is not None, reason=why_none() or "")
 
 
+def expect(locator):
+    """What Playwright expects of a part of the page, and waits for."""
+    from playwright.sync_api import expect
+
+    return expect(locator)
+
+
 @pytest.fixture(scope="module")
 def chromium():
     with browser() as launched:
@@ -145,7 +152,7 @@ def test_the_round_where_the_gold_path_fell_off_is_flagged(chromium, serve):
     page.select_option("#examples", str(number))
     settled(page)
     assert "no longer in the queue" in shown(page, "#verdict")
-    page.wait_for_function("document.getElementById('verdict').textContent.includes('beam of')")
+    expect(page.locator("#verdict")).to_contain_text("beam of", timeout=60_000)
     assert page.locator("text=dropped here").count() == 1
     page.click("#fell")
     assert page.errors == []
@@ -237,7 +244,7 @@ def test_learn_the_gold_output(page):
 def test_compare_two_settings(page):
     page.fill("#second-width", "1")
     page.click("#compare")
-    page.wait_for_function("document.getElementById('compared').textContent !== ''")
+    expect(page.locator("#compared")).not_to_be_empty()
     assert "of 8 differ" in shown(page, "#compared")
 
 
@@ -273,9 +280,7 @@ def test_two_tabs_at_once(page):
 
 def test_a_sentence_of_500_words(page):
     look_at(page, " ".join((PLAIN.split() * 60)[:500]))
-    page.wait_for_function(
-        "document.getElementById('round-shown').textContent.includes('of 500')", timeout=60_000
-    )
+    expect(page.locator("#round-shown")).to_contain_text("of 500", timeout=60_000)
     assert page.locator("#picture [data-round]").count() <= 24
     page.fill("#round", "10")
     page.wait_for_selector("#picture [data-round='10']", timeout=60_000)
@@ -305,7 +310,7 @@ def test_a_model_of_every_task_without_violations_of_accessibility(chromium, ser
 def test_trees_and_clusters_are_steered_too(chromium, serve):
     page = opened(chromium.new_context(), serve(workbench("parser")).address)
     look_at(page, TEXTS["parser"])
-    page.locator("#answer .arc").first.click()
+    page.locator("#answer .arc text").first.click()
     page.select_option("#head", "3")
     page.fill("#label", "")
     page.click("#pin")
@@ -344,12 +349,12 @@ def test_the_server_is_killed_and_restarted(page, serve, chromium):
     before = labels(page)
     first.close()
     page.click("text=Look")
-    page.wait_for_function("document.getElementById('problem').textContent !== ''")
+    expect(page.locator("#problem")).not_to_be_empty()
     assert "Start laso serve again" in shown(page, "#problem")
     assert labels(page) == before
     second = serve(bench, port=first.port)
     page.click("text=Look")  # the token of the first server is not that of the second
-    page.wait_for_function("document.getElementById('problem').textContent.includes('token')")
+    expect(page.locator("#problem")).to_contain_text("token", timeout=60_000)
     page.goto(second.address)
     settled(page)
     look_at(page, PLAIN)
@@ -377,10 +382,7 @@ def test_watch_a_training(chromium, tmp_path):
     )
     try:
         page = opened(chromium.new_context(), address_of(process))
-        page.wait_for_function(
-            "document.getElementById('training-text').textContent.startsWith('trained')",
-            timeout=120_000,
-        )
+        expect(page.locator("#training-text")).to_contain_text("trained for", timeout=120_000)
         rows = page.locator("#epochs tr")
         assert rows.count() == 4
         page.click("#training-part summary")

@@ -274,7 +274,9 @@ def _box(place: tuple[float, float], node: Search, chosen: set[int], rank: int) 
     both = ("predicted", node["node"] in chosen), ("gold", node["good"])
     kinds = " ".join(kind for kind, on in both if on)
     score = f"{node['score']:z.1f}"
-    told = f"{node['label']}, {node['text']}, score {score}, {ordinal(rank)}"
+    label = cut(node["label"], WIDTH - 18 - len(score) * 7)
+    words = cut(node["text"], WIDTH - 10)
+    told = f"{label} {score} {words}, {ordinal(rank)}"  # what is seen comes first
     told += "".join(f", on the {kind} path" for kind in kinds.split())
     strong = "strong" if kinds else ""
     return "\n".join(
@@ -282,9 +284,9 @@ def _box(place: tuple[float, float], node: Search, chosen: set[int], rank: int) 
             f'<g class="node" data-node="{node["node"]}" role="button" tabindex="-1" '
             f'aria-label="{html.escape(told)}">',
             frame(x, y, WIDTH, HEIGHT, f"card {kinds}".strip()),
-            text(x + 7, y + 16, cut(node["label"], WIDTH - 18 - len(score) * 7), strong),
+            text(x + 7, y + 16, label, strong),
             text(x + WIDTH - 7, y + 16, score, "quiet", end="end"),
-            text(x + 7, y + 33, cut(node["text"], WIDTH - 10)),
+            text(x + 7, y + 33, words),
             "</g>",
         ]
     )
