@@ -5,6 +5,8 @@
 # make bench  measure against peers (hours; interrupt it freely, it goes on where it was)
 # make experiments  re-run the paper's experiments (hours; interrupt it freely)
 # make site   build the documentation as a site, into build/site
+# make screenshots  take the pictures of the page of laso serve for the documents
+# make load   ask the page's server for predictions at a rate, while one client teaches
 # make readme put the output of the first two into README.md
 # Each sets up .venv the first time; nothing but Python 3.11+ and make is assumed.
 
@@ -12,10 +14,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/installed
 READY := .venv/ready
+BROWSER := build/browser/ready
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 PYTEST := $(BIN)/pytest --numprocesses auto --dist worksteal
 
-.PHONY: demo test test-all test-rest lint format readme site clean bench experiments
+.PHONY: demo test test-all test-rest lint screenshots load format readme site clean bench experiments
 
 demo: $(INSTALLED)
 	@$(BIN)/laso demo
@@ -23,10 +26,10 @@ demo: $(INSTALLED)
 test: $(READY)
 	@$(PYTEST) -m "not slow" $(TESTS)
 
-test-all: $(READY)
+test-all: $(READY) $(BROWSER)
 	@$(PYTEST) $(TESTS)
 
-test-rest: $(READY)
+test-rest: $(READY) $(BROWSER)
 	@$(PYTEST) -m slow $(TESTS)
 
 lint: $(READY)
@@ -53,6 +56,12 @@ readme: $(READY)
 	@$(BIN)/python tools/readme.py
 	@$(BIN)/python tools/picture.py
 
+screenshots: $(BROWSER)
+	@PYTHONPATH=. $(BIN)/python tools/screenshots.py
+
+load: $(READY)
+	@$(BIN)/python tools/load_test.py $(LOAD)
+
 site: $(READY)
 	@$(PIP) install --editable '.[site]'
 	@$(BIN)/mkdocs build --strict
@@ -60,6 +69,14 @@ site: $(READY)
 $(READY): $(INSTALLED)
 	@echo "installing what tests need (once) ..."
 	@$(PIP) install --editable '.[dev]'
+	@touch $@
+
+# Tests of the page need Debian's Chromium (apt-get install chromium); without it they are skipped.
+$(BROWSER): $(READY)
+	@echo "installing what tests of the page need (once) ..."
+	@$(PIP) install --editable '.[browser]'
+	@mkdir -p $(@D)
+	@npm install --silent --no-audit --no-fund --prefix $(@D) axe-core@4 || echo "no axe-core: its checks are skipped"
 	@touch $@
 
 $(INSTALLED): pyproject.toml

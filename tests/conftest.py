@@ -62,6 +62,7 @@ SLOW = {
         "several processes"
     ),
     "faults/test_forks": "forks while threads work",
+    "test_page": "the page of laso serve in a browser",
 }
 
 os.environ.setdefault("LASO_CACHE", str(ROOT / ".pytest_cache" / "laso-kernels"))

@@ -226,7 +226,7 @@ def test_what_fell_off_the_beam_is_flagged_where_it_did(result):
     lost = rounds[fell["round"]]
     assert lost["gold"] is None
     (good,) = [node for node in lost["pruned"] if node["good"]]
-    assert fell["width"] == good["rank"] > len(lost["kept"])
+    assert fell["rank"] == good["rank"] > len(lost["kept"])
     assert fell["behind"] == lost["kept"][-1]["score"] - good["score"] >= 0
     assert all(row["gold"] is None for row in rounds[fell["round"] :])
     assert f"After “{lost['title']}”" in search["verdict"]
@@ -283,7 +283,7 @@ def search_with(rank):
         {"title": "Go", "made": 3, "kept": [first], "hidden": 0, "pruned": [], "gold": 1},
         {"title": "<&>", "made": 3, "kept": ends, "hidden": 0, "pruned": lost, "gold": rank},
     ]
-    fell = None if rank else {"round": 1, "width": 4, "behind": 0.0}
+    fell = None if rank else {"round": 1, "rank": 4, "behind": 0.0}
     path = {"words": ["Go", "<&>"], "rounds": rounds, "predicted": [2, 1], "known": True}
     return {**path, "right": rank == 1, "score": 1.25, "fell": fell}
 

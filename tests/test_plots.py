@@ -138,7 +138,7 @@ def test_the_picture_of_a_search_has_room_for_long_words():
             cards.append({**node, "good": place == rank, "rank": place})
         word = {"title": words[covered - 1], "made": 1234, "hidden": 0, "pruned": []}
         rounds.append({**word, "kept": cards, "gold": rank})
-    path = {"predicted": [n - 1], "known": True, "fell": {"round": 2}}
+    path = {"predicted": [n - 1], "known": True, "fell": {"round": 2, "rank": 9}}
     svg = drawn({**path, "words": words, "rounds": rounds}, alone=False)
     assert ">dropped here<" in svg
     assert ">inside a step<" in svg

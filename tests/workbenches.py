@@ -1,6 +1,7 @@
 """A workbench for a small model of each task, and texts to look at."""
 
 from functools import cache
+from typing import Any
 
 from laso import Chunker, Clusterer, JointTagger, Parser, SearchEstimator, Tagger, exact
 from laso.data import load_bundled
@@ -30,17 +31,17 @@ TEXTS = {
     "parser": "the DT\ndog NN\nsees VB\ncats NN\n",
     "clusterer": '{"items": ["Eva Roe", "E. Roe", "Kim May"]}\n',
     "coreference": '{"sentences": [["Bo", "likes", "his", "dog"]], '
-    '"mentions": [[0, 0, 0], [0, 2, 2], [0, 2, 3]]}\n',
+    '"mentions": [[0, 0, 0], [0, 2, 3], [0, 2, 2]]}\n',
     "own": "the dog is on a mat\n",
 }
-PINS = {
+PINS: dict[str, dict[str, Any]] = {
     "tagger": {"start": 1, "end": 3, "label": "VP"},
     "chunker": {"start": 1, "end": 3, "label": "VP"},
     "exact": {"start": 1, "end": 3, "label": "VP"},
     "joint": {"start": 0, "end": 1, "label": "NN/I-NP"},
     "parser": {"start": 0, "head": 3, "label": None},
     "clusterer": {"start": 2, "other": 0},
-    "coreference": {"start": 2, "other": 0},
+    "coreference": {"start": 1, "other": 0},
     "own": {"start": 0, "end": 2, "label": "word"},
 }
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from laso.cli.interrupts import Interrupts
     from laso.cli.progress import Display
+    from laso.cli.watch import Watch
     from laso.estimators import SearchEstimator
     from laso.tasks.base import Task
 
@@ -172,7 +173,14 @@ def usage_errors() -> Iterator[None]:
 
 
 def learn(
-    job: Job, path: Path, console: Console, shown: Display, keys: Interrupts, *, fresh: bool
+    job: Job,
+    path: Path,
+    console: Console,
+    shown: Display,
+    keys: Interrupts,
+    *,
+    fresh: bool,
+    watch: Watch | None = None,
 ) -> SearchEstimator:
     """Train, from where an earlier run was cut short if there is one."""
     from laso.estimators import Checkpoint
@@ -190,6 +198,8 @@ def learn(
     if earlier is not None:
         console.print(f"resuming a run that was cut short after epoch {earlier.n_iter_}")
         how["epochs"], model = most_epochs(model), earlier
+    elif watch is not None:
+        how["after_epoch"] = watch.after_epoch(job, model)
     keys.model = model
     with nullcontext() if job.dev is None else job.dev.located(name="dev"):
         job.fit(model, job.train, **how)

@@ -25,6 +25,7 @@ Comment = Annotated[
     str | None,
     typer.Option(help="The prefix of comment lines; detected by default."),
 ]
+Browser = Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")]
 OwnTask = Annotated[
     str | None,
     typer.Option(

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from laso.serve.workbench import Workbench
 
 EPOCHS = 5
-SHOWN = 3  # dropped hypotheses of a round
 
 
 def run(
@@ -34,9 +33,7 @@ def run(
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="The port; by default a free one.")
     ] = 0,
-    browser: Annotated[
-        bool, typer.Option("--open/--no-open", help="Open the page in a browser.")
-    ] = True,
+    browser: options.Browser = True,
 ) -> None:
     """Open a local page to look into the search of a model, to steer it and to teach it.
 
@@ -72,9 +69,9 @@ def run(
         server.close()
 
 
-def show(address: str, *, browser: bool) -> None:
+def show(address: str, *, browser: bool, err: bool = False) -> None:
     """Print an address, and open it in a browser if that is wanted."""
-    typer.echo(f"open {address}")
+    typer.echo(f"open {address}", err=err)
     if browser:
         import webbrowser
 

@@ -101,6 +101,10 @@ def run(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Do not resume a run that was cut short.")
     ] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Open a page that shows the training; Ctrl-C ends it.")
+    ] = False,
+    browser: options.Browser = True,
     as_json: Annotated[bool, typer.Option("--json", help="Write the report as JSON.")] = False,
 ) -> None:
     """Train a model on labelled sentences, and save it.
@@ -121,6 +125,7 @@ def run(
     from laso.cli.job import learn, planned, usage_errors
     from laso.cli.progress import display
     from laso.cli.report import Finish, save
+    from laso.cli.watch import Watch
 
     # The result depends on the shards, so the model file names them.
     numbers = {"n_jobs": jobs, "shards": shards or jobs}
@@ -146,15 +151,18 @@ def run(
     )
     if store is not None and STDIN in files:
         raise typer.BadParameter("--store reads files more than once: expected none that is -")
+    if store is not None and watch:
+        raise typer.BadParameter("--watch needs the examples in memory: expected no --store")
     path = model or Path(name_for(files[0]))
     check_writable(path)  # not after hours of learning
+    watched = Watch(browser=browser) if watch else None
     console = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
     with display(console) as shown:
         try:
             with usage_errors(), Interrupts() as keys:
                 job = planned(files, given, store=store)
                 again = fresh or bool(given.pipeline)  # jackknifed tags cannot be repeated
-                learned = learn(job, path, console, shown, keys, fresh=again)
+                learned = learn(job, path, console, shown, keys, fresh=again, watch=watched)
                 end = Finish(job, learned, path, save(job, learned, path), interrupted=keys.held)
         except KeyboardInterrupt:
             console.print("interrupted before anything was learned")
@@ -163,6 +171,9 @@ def run(
             end.run(shown)
     result = end.result()
     typer.echo(json.dumps(result, indent=1, ensure_ascii=False) if as_json else end.text())
+    if watched is not None:
+        watched.end(job, end.model)
+        watched.stay()
     if result["interrupted"]:
         console.print("interrupted: what was learned until then is saved")
         raise typer.Exit(130)

@@ -136,7 +136,7 @@ def _fell(search: Search) -> dict[str, Any] | None:
         if i <= after or lost is None:
             continue
         worst = min((node["score"] for node in column["kept"]), default=lost["score"])
-        return {"round": i, "width": lost["rank"], "behind": worst - lost["score"]}
+        return {"round": i, "rank": lost["rank"], "behind": worst - lost["score"]}
     return None
 
 
@@ -146,11 +146,10 @@ def verdict(search: Search) -> str | None:
         return None
     fell, columns = search["fell"], search["rounds"]
     if fell is not None:
-        width, behind = fell["width"], fell["behind"]
         return (
             f"After “{columns[fell['round']]['title']}” the gold path is no longer in the queue. "
-            f"It cannot come back: the prediction is wrong. A beam of {width} would have kept it "
-            f"there, or weights that give it {behind:.1f} more."
+            f"It cannot come back: the prediction is wrong. There it is {ordinal(fell['rank'])}, "
+            f"{fell['behind']:.1f} behind the last hypothesis that was kept."
         )
     behind = [column for column in columns if (column["gold"] or 1) != 1]
     if not behind:
@@ -275,7 +274,9 @@ def _box(place: tuple[float, float], node: Search, chosen: set[int], rank: int) 
     both = ("predicted", node["node"] in chosen), ("gold", node["good"])
     kinds = " ".join(kind for kind, on in both if on)
     score = f"{node['score']:z.1f}"
-    told = f"{node['label']}, {node['text']}, score {score}, {ordinal(rank)}"
+    label = cut(node["label"], WIDTH - 18 - len(score) * 7)
+    words = cut(node["text"], WIDTH - 10)
+    told = f"{label} {score} {words}, {ordinal(rank)}"  # what is seen comes first
     told += "".join(f", on the {kind} path" for kind in kinds.split())
     strong = "strong" if kinds else ""
     return "\n".join(
@@ -283,9 +284,9 @@ def _box(place: tuple[float, float], node: Search, chosen: set[int], rank: int) 
             f'<g class="node" data-node="{node["node"]}" role="button" tabindex="-1" '
             f'aria-label="{html.escape(told)}">',
             frame(x, y, WIDTH, HEIGHT, f"card {kinds}".strip()),
-            text(x + 7, y + 16, cut(node["label"], WIDTH - 18 - len(score) * 7), strong),
+            text(x + 7, y + 16, label, strong),
             text(x + WIDTH - 7, y + 16, score, "quiet", end="end"),
-            text(x + 7, y + 33, cut(node["text"], WIDTH - 10)),
+            text(x + 7, y + 33, words),
             "</g>",
         ]
     )

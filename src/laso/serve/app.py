@@ -186,7 +186,7 @@ def make_app(bench: Workbench, *, token: str, port: int) -> Guard:
         Route("/model.laso", download("model.laso", bench.model_file)),
         Route("/corrections", download("corrections.txt", bench.corrections)),
     ]
-    operations = ("look", "explain", "teach", "undo", "save", "compare", "export")
+    operations = ("look", "explain", "rescue", "teach", "undo", "save", "compare", "export")
     routes += [
         Route(f"/{name}", answered(getattr(bench, name)), methods=["POST"]) for name in operations
     ]

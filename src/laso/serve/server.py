@@ -45,7 +45,9 @@ class PageServer:
 
         from laso.serve.app import make_app
 
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        # asyncio sends without delay by sockets that say they are TCP only.
+        tcp = socket.IPPROTO_TCP
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, tcp)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._socket.bind((HOST, port))
         self.port = int(self._socket.getsockname()[1])

@@ -92,12 +92,15 @@ class Steering:
         for part in self.known:
             span = _span(part, n)
             known += tagged(*span, labels, by_item=task.longest_step(span[0]) == 1)
+            label, _, end = span
+            if f"B-{label}" in labels and end < n:  # where the chunk has ended
+                banned[end] += [f"I-{label}", f"E-{label}"]
         for part in self.banned:
             label, start, end = _span(part, n)
             names = [each for each in labels if each.partition("-")[2] == label]
             for i in range(start, end):
                 banned[i] += [label] if label in labels or not names else names
-        return {"known": known or None, "banned": banned if self.banned else None}
+        return {"known": known or None, "banned": banned if any(banned) else None}
 
     def _arcs(self, n: int, task: Task) -> dict[str, Any]:
         known: list[Any] = [None] * n

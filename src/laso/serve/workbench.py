@@ -9,6 +9,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import replace
 from itertools import islice, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from laso.pictures.page import figure, page, paragraph
 from laso.pictures.search import drawn, rounds_of
 from laso.pictures.waterfall import waterfalls
 from laso.serve.inputs import Example, read_text
-from laso.serve.steering import ARCS, CLUSTERS, SPANS, Steering
+from laso.serve.steering import ARCS, CLUSTERS, SPANS, WIDEST, Steering
 from laso.serve.watching import Watched
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ STRATEGIES |= {"standard": standard, "max_violation": max_violation}
 ALTERNATIVES = 5
 PRUNED = 3  # dropped hypotheses of a round that are shown
 COLUMNS = 24  # rounds in one picture
+TRIES = 20  # widths of a beam
 FEATURES = 12  # of a waterfall
 MOST_TEXTS = 64  # texts that are kept as they were read
 MOST_LESSONS = 200  # that can be undone
@@ -137,10 +139,7 @@ class Workbench:
         if "item" in request:
             number, examples = request["item"], self.examples
         else:
-            text, number = request.get("text"), request.get("sentence", 0)
-            if not isinstance(text, str) or not text.strip():
-                raise BadData(f"found {quoted(text)}, expected a text")
-            examples = self._read(text)
+            number, examples = request.get("sentence", 0), self._read(_text_of(request))
         if not is_whole(number, 0, len(examples) - 1):
             raise BadData(f"found the number {quoted(number)}, expected below {len(examples)}")
         return examples[number], {"sentence": number, "sentences": len(examples)}
@@ -166,7 +165,7 @@ class Workbench:
     def predict(self, request: Json) -> Json:
         """Return the outputs of inputs, or of the sentences of a text."""
         if "text" in request:
-            inputs = [each.x for each in self._read(str(request["text"]))]
+            inputs = [each.x for each in self._read(_text_of(request))]
         else:
             inputs = _as_inputs(request.get("inputs"))
         if len(inputs) == 1:
@@ -203,6 +202,23 @@ class Workbench:
             "columns": COLUMNS,
             "picture": drawn(search, first=from_round, columns=COLUMNS, alone=False),
         }
+
+    def rescue(self, request: Json) -> Json:
+        """Return a width of the beam that keeps the gold path where it fell off, by trying."""
+        example, _ = self.example(request)
+        steering = Steering.of(request.get("steering"))
+        parts = steering.parts(self.kind, len(example.words), self.model.task_)
+        width = steering.width
+        for _ in range(TRIES):
+            model = self.steered(self.model, replace(steering, width=width))
+            search, _ = self._search(model, example, parts)
+            fell = search["fell"]
+            if fell is None or fell["round"] > request.get("round", 0):
+                return {"width": width, "right": search["right"]}
+            width = max(fell["rank"], (width or 0) + 1)
+            if width > WIDEST:
+                break
+        return {"width": None, "right": False}
 
     def _search(self, model: SearchEstimator, example: Example, parts: Json) -> tuple[Json, Any]:
         """Return the rounds of a search, and its output."""
@@ -321,8 +337,7 @@ class Workbench:
 
     def compare(self, request: Json) -> Json:
         """Return where two models or two settings differ on examples, by falling confidence."""
-        given = request.get("text")
-        examples = self._read(given) if isinstance(given, str) and given.strip() else self.examples
+        examples = self._read(_text_of(request)) if "text" in request else self.examples
         if not examples:
             raise BadData("found no example to compare on, expected a file or a text")
         first = self.steered(self.model, Steering.of(request.get("first")))
@@ -358,6 +373,13 @@ class Workbench:
             pictures = self.explain(request)["decision"]
             parts += [figure(svg) for svg in waterfalls(pictures)]
         return {"name": "search.html", "content": page(" ".join(shown["words"])[:80], parts)}
+
+
+def _text_of(request: Json) -> str:
+    text = request.get("text")
+    if not isinstance(text, str) or not text.strip():
+        raise BadData(f"found {quoted(text)}, expected a text")
+    return text
 
 
 def _as_inputs(inputs: Any) -> list[Any]:

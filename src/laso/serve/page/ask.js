@@ -8,7 +8,23 @@ export class Failed extends Error {}
 
 const GONE = 'The server does not answer. Start laso serve again, and open the address that it prints.'
 
+let waiting = 0
+
+// Tells tests, and styles, whether an answer is awaited.
+const count = (more) => { document.documentElement.dataset.asking = waiting += more }
+
+count(0)
+
 export async function ask(path, content) {
+  count(1)
+  try {
+    return await answered(path, content)
+  } finally {
+    setTimeout(() => count(-1)) // when the answer is shown
+  }
+}
+
+async function answered(path, content) {
   const options = content === undefined ? {} : {
     method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(content)
   }

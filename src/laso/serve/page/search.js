@@ -21,6 +21,7 @@ export function showSearch(answer, asked, lookAgain) {
   slider.max = Math.max(0, rounds().length - 1)
   const wanted = asked.round ?? rounds().length - 1
   slider.value = wanted
+  if (answer.search.fell) rescue()
   element('step').replaceChildren()
   element('step-title').hidden = true
   step(Number(slider.value), false)
@@ -44,6 +45,15 @@ function step(number, scrolls = true) {
   }
   const column = element('picture').querySelector(`[data-round="${number}"]`)
   if (scrolls && column) column.scrollIntoView({ block: 'nearest', inline: 'nearest' })
+}
+
+async function rescue() {
+  const of = shown
+  const told = await ask('rescue', { ...request, round: of.search.fell.round }).catch(() => null)
+  if (!told || of !== shown) return
+  const kept = told.width === null ? 'No beam of up to 1000 keeps it.'
+    : `A beam of ${told.width} keeps it there, and the answer is ${told.right ? 'right' : 'still wrong'}; or learn it.`
+  element('verdict').textContent = `${of.search.verdict} ${kept}`
 }
 
 const roundOf = (number) => rounds().findIndex((r) => [...r.kept, ...r.pruned].some((n) => n.node === number))
