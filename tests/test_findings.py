@@ -15,11 +15,19 @@ from studies.paper.joint import BEAMS, SCORES
 from studies.peers import growth
 from studies.peers import joint as crfsuite
 from studies.report import FEWEST, NOT_SHOWN, SHOWN, Contrast, judge, sample
-from tests import coreference_findings, tree_findings  # noqa: F401 (checks are registered)
+from tests import coreference_findings, tree_findings, vector_findings  # noqa: F401 (registered)
 from tests.findings import CHECKS, holds
 
 ROOT = Path(__file__).parents[1]
-NAMES = ("joint.md", "table1.md", "trees.md", "speed.md", "defaults.md", "coreference.md")
+NAMES = (
+    "joint.md",
+    "table1.md",
+    "trees.md",
+    "speed.md",
+    "defaults.md",
+    "coreference.md",
+    "vectors.md",
+)
 PAGES = [ROOT / "docs" / "explanation" / name for name in NAMES]
 MARK = re.compile(r"<!-- holds: ([\w-]+) -->")
 ALL = ("abbreviations", "clusters", "lexicon", "names", "places", "stop-words")

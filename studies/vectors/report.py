@@ -8,6 +8,7 @@ from pathlib import Path
 from studies import measure as files
 from studies.measure import Row, load, table
 from studies.report import Sample
+from studies.vectors import picture
 
 NAMES = {
     "chunks": ("CoNLL-2000 chunks", "F"),
@@ -67,4 +68,7 @@ def _least(rows: Sequence[Row], name: str) -> str:
 def write(path: Path) -> list[Path]:
     """Write the report beside its results."""
     rows = load(path) or []
-    return [files.write(path.with_suffix(".md"), markdown(rows))] if rows else []
+    if not rows:
+        return []
+    pictures = picture.write(rows, path.with_suffix(".svg"))
+    return [files.write(path.with_suffix(".md"), markdown(rows)), *pictures]

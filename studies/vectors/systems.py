@@ -18,7 +18,7 @@ import numpy as np
 
 from laso.data import find_corpus, read_columns
 from laso.data.reading import read
-from studies.measure import Row, Settings
+from studies.measure import Row, Settings, coordinate_search
 
 ENCODER = "minilm"
 FOLDS, TAG_EPOCHS = 5, 8
@@ -135,14 +135,15 @@ class Task(NamedTuple):
     systems: Mapping[str, System]
 
 
-WINDOWS: Mapping[str, Sequence[Any]] = {"vector_window": (1, 0, 2)}
+LAYERS = (ENCODER, f"{ENCODER}:4", f"{ENCODER}:2")  # the third layer is the default
+GRID: Mapping[str, Sequence[Any]] = {"vector_window": (1, 0, 2), "encoder": LAYERS}
 SPARSE, FROZEN, TUNED = "sparse", "frozen", "tuned"
 
 
 def _systems(make: Callable[..., Any], *, epochs: int = 12) -> dict[str, System]:
     return {
         SPARSE: System(make, epochs=epochs),
-        FROZEN: System(make, ENCODER, epochs=epochs, grid=WINDOWS),
+        FROZEN: System(make, ENCODER, epochs=epochs, grid=GRID),
         TUNED: System(make, ENCODER, tuned=True, epochs=6, seeds=3),
     }
 
@@ -167,55 +168,65 @@ def choose(job: Row) -> Row:
     task = TASKS[job["task"]]
     system, data = task.systems[job["row"]], task.load()
     train, held_out = data.to_choose()
-    trials = []
-    names = [*system.grid]
-    for value in system.grid[names[0]] if names else (None,):
-        settings = {names[0]: value} if names else {}
-        if system.tuned:
-            settings = dict(job["frozen"])
-        encoder = encoder_of(system, train)
-        model = system.make(settings, encoder=encoder, epochs=system.epochs)
+    trials: list[Row] = []
+
+    def score(settings: Settings) -> float:
+        encoder = encoder_of(system, settings, train)
+        fixed = {name: value for name, value in settings.items() if name != "encoder"}
+        model = system.make(fixed, encoder=encoder, epochs=system.epochs)
         model.fit(train.X, train.y, dev=(held_out.X, held_out.y))
-        if encoder is not None and not system.tuned:
-            settings["vector_scale"] = model.task_.dense.scale
-        settings["epochs"] = model.best_epoch_
-        trials.append({"settings": settings, "held_out": 100 * max(model.scores_)})
+        chosen = {**settings, "epochs": model.best_epoch_}
+        if encoder is not None:
+            chosen["vector_scale"] = model.task_.dense.scale
+        trials.append({"settings": chosen, "held_out": 100 * max(model.scores_)})
+        return float(trials[-1]["held_out"])
+
+    start = dict(job["frozen"])
+    if system.grid:
+        coordinate_search(
+            {name: values[0] for name, values in system.grid.items()}, system.grid, score
+        )
+    else:
+        score(start)
     best = max(trials, key=lambda trial: trial["held_out"])
     return {"settings": best["settings"], "trials": trials}
 
 
-def encoder_of(system: System, train: Part, *, cache: bool = True) -> Any:
-    """Return the encoder of a system, None for sparse features."""
+def encoder_of(system: System, settings: Settings, train: Part, *, cache: bool = True) -> Any:
+    """Return the encoder of a system with its settings, None for sparse features."""
     from laso.encoders import Schedule, load_encoder
 
     if not system.encoder:
         return None
+    name = settings.get("encoder", system.encoder)
     if not system.tuned:
-        return load_encoder(system.encoder, cache=cache)
+        return load_encoder(name, cache=cache)
     from laso.encoders.torch import TorchEncoder
 
     steps = system.epochs * len(train.X) // Schedule().sentences
-    return TorchEncoder(system.encoder, schedule=Schedule(steps=steps))
+    return TorchEncoder(name, schedule=Schedule(steps=steps))
 
 
 def measure(job: Row) -> Row:
     """Return the score of a system on test data with chosen settings, and its times."""
     task = TASKS[job["task"]]
     system, data = task.systems[job["row"]], task.load()
-    encoder, encode_s = encoder_of(system, data.train), 0.0
+    settings = job["settings"]
+    encoder, encode_s = encoder_of(system, settings, data.train), 0.0
+    fixed = {name: value for name, value in settings.items() if name != "encoder"}
     if encoder is not None and not system.tuned:
         # Timed without the disk; from then on vectors are there.
-        plain = encoder_of(system, data.train, cache=False)
+        plain = encoder_of(system, settings, data.train, cache=False)
         plain.encode(data.test.words[:50])
         began = time.perf_counter()
         plain.encode(data.train.words)
         encode_s = time.perf_counter() - began
         encoder.encode([*data.train.words, *data.test.words])
-    model = system.make(job["settings"], encoder=encoder, seed=job["seed"])
+    model = system.make(fixed, encoder=encoder, seed=job["seed"])
     model.fit(data.train.X[:20], data.train.y[:20])  # compiles
     if system.tuned:
-        encoder = encoder_of(system, data.train)
-        model = system.make(job["settings"], encoder=encoder, seed=job["seed"])
+        encoder = encoder_of(system, settings, data.train)
+        model = system.make(fixed, encoder=encoder, seed=job["seed"])
     began = time.perf_counter()
     model.fit(data.train.X, data.train.y)
     train_s = time.perf_counter() - began
@@ -223,22 +234,22 @@ def measure(job: Row) -> Row:
     return {
         "features": "default",
         "encoder": system.encoder,
-        "layer": getattr(encoder, "name", "").rpartition(":")[2],
-        "scale": job["settings"].get("vector_scale"),
+        "layer": (getattr(encoder, "name", "") or "").rpartition(":")[2],
+        "scale": settings.get("vector_scale"),
         "tuned": system.tuned,
         "score": score,
         "train_s": train_s,
         "encode_s": encode_s,
-        "test_s": test_seconds(model, system, encoder, data),
+        "test_s": test_seconds(model, system, settings, data),
         "words": data.train.n_words,
         "test_words": data.test.n_words,
     }
 
 
-def test_seconds(model: Any, system: System, encoder: Any, data: Data) -> float:
-    """Return the seconds from test sentences to outputs, encoding them anew on one core."""
-    if encoder is not None and not system.tuned:
-        model.task_.dense.encoder = encoder_of(system, data.train, cache=False)
+def test_seconds(model: Any, system: System, settings: Settings, data: Data) -> float:
+    """Return the seconds from test sentences to outputs, encoding them anew."""
+    if system.encoder and not system.tuned:
+        model.task_.dense.encoder = encoder_of(system, settings, data.train, cache=False)
     began = time.perf_counter()
     model.predict(data.test.X)
     return time.perf_counter() - began
@@ -250,7 +261,7 @@ def softmax(job: Row) -> Row:
 
     task = TASKS[job["task"]]
     data = task.load()
-    encoder = encoder_of(task.systems[FROZEN], data.train)
+    encoder = encoder_of(task.systems[FROZEN], {}, data.train)
     labels = sorted({label for y in data.train.y for label in y})
     began = time.perf_counter()
     train = np.concatenate(encoder.encode(data.train.words))

@@ -314,7 +314,7 @@ class SearchEstimator(Predictor):
 
     def _new_task(self) -> Task:
         task = self.make_task()
-        task.dense = Dense(encoder_of(self.encoder), scale=self.vector_scale)
+        task.dense = Dense(encoder_of(self.encoder, self.threads), scale=self.vector_scale)
         if hasattr(self, "task_"):
             task.keep_resources(self.task_)
         return task

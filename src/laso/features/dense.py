@@ -251,12 +251,12 @@ def encoded(encoder: Any, sentences: Sequence[Sequence[str]]) -> Vectors:
     return base.encoded(encoder, sentences, _shown)
 
 
-def encoder_of(encoder: Any) -> Any:
+def encoder_of(encoder: Any, threads: int | None = None) -> Any:
     """Return the encoder that a parameter stands for: an object with ``encode``, or a name."""
     if _is_name(encoder):
         from laso.encoders import load_encoder
 
-        return load_encoder(encoder)
+        return load_encoder(encoder, threads=threads)
     return encoder
 
 

@@ -45,7 +45,7 @@ class CoreferenceTask(ClusteringTask):
 
     def _add_vectors(self, documents: Sequence[Document]) -> None:
         """Give mentions the mean of their words' vectors, if there is an encoder."""
-        if self.dense is None or self.dense.encoder is None or self.dense.size == 0:
+        if self.dense is None or not (self.dense.size or self.dense.encoder):
             return
         sentences = [sentence for document in documents for sentence in document.text.sentences]
         lengths = np.array([len(sentence) for sentence in sentences], np.int64)

@@ -132,7 +132,7 @@ def default_templates(kinds: Mapping[str, str], own: Sequence[str] = ()) -> tupl
         if kind == CATEGORY:
             templates += [f"{name}[item]", f"{name}[item]|{name}[last]"]
             templates.append(f"{name}[item]|{name}[last]|{name}[last-1]")
-        main.append(compared[1] if kind != CATEGORY else compared[0])
+        main.append(compared[min(1, len(compared) - 1)])
         for each in compared:
             templates += [f"{each}[{place}]" for place in OF_PAIRS]
     for name in own:
