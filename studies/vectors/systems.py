@@ -116,6 +116,9 @@ def _parser(settings: Settings, *, encoder: Any, **fixed: Any) -> Any:
     return Parser(encoder=encoder, tagger=tagger, folds=FOLDS, **{**fixed, **given})
 
 
+NO_GRID: Grid = {}
+
+
 class System(NamedTuple):
     """A system of a task: how it is made, and the values that are tried for its settings."""
 
@@ -123,7 +126,7 @@ class System(NamedTuple):
     encoder: str = ""  # the name of the encoder; nothing: sparse features only
     tuned: bool = False
     epochs: int = 12  # at most
-    grid: Grid = {}
+    grid: Grid = NO_GRID
     seeds: int = 3
 
 
