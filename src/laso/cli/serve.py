@@ -113,7 +113,9 @@ def train_bundled(bench: Workbench) -> None:
     model = Tagger(constraints="BIO", queue=5, epochs=EPOCHS, class_weight={})
     told = bench.watched.after_epoch(model, lambda: test)
     X, y = map(list, zip(*train, strict=True))
-    model.fit(X, y, dev=tuple(map(list, zip(*test, strict=True))), after_epoch=told)
+    held_out = tuple(map(list, zip(*test, strict=True)))
+    model.fit(X, y, dev=held_out, after_epoch=told)
+    model.calibrate(*held_out)
     bench.examples = [Example(x, x, gold) for x, gold in test]
     bench.models = [model]
     bench.watched.end("trained on the bundled corpus")
