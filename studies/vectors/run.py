@@ -14,8 +14,15 @@ from studies.measure import ROOT, Failures, Job, Processes, Row, Say, load, run_
 from studies.vectors import report
 from studies.vectors.systems import FROZEN, TASKS
 
+SEEDS = 3
 RESULTS = ROOT / "experiments" / "results"
-SOFTMAX = "softmax"
+PEERS = {
+    "softmax": "studies.vectors.systems:softmax",
+    "CRFsuite": "studies.vectors.peers:crfsuite",
+    "spaCy": "studies.vectors.peers:spacy",
+}
+"""Systems that are no models of laso, and the functions that measure them."""
+NEEDS = {"CRFsuite": "pycrfsuite", "spaCy": "spacy"}
 VERSIONS = ("laso", "numpy", "numba", "torch", "tokenizers", "safetensors")
 
 
@@ -87,21 +94,30 @@ def _scores(
             job: Row = {"task": task, "row": row, "seed": seed}
             settings = _chosen(results, task, row)
             if settings:
-                yield job, partial(_measured, processes, "measure", {**job, "settings": settings})
+                call = "studies.vectors.systems:measure"
+                yield job, partial(_measured, processes, call, {**job, "settings": settings})
     for task in tasks:
-        if TASKS[task].measure != "LAS" and SOFTMAX in (rows or (SOFTMAX,)):
-            for seed in seeds or range(3):
-                job = {"task": task, "row": SOFTMAX, "seed": seed}
-                yield job, partial(_measured, processes, "softmax", job)
+        for name, call in PEERS.items():
+            if name in (rows or PEERS) and _is_possible(task, name):
+                for seed in seeds or range(SEEDS):
+                    job = {"task": task, "row": name, "seed": seed}
+                    yield job, partial(_measured, processes, call, job)
 
 
-def _measured(processes: Processes, function: str, job: Row) -> Row:
-    measured = processes.run(f"studies.vectors.systems:{function}", job)
+def _is_possible(task: str, peer: str) -> bool:
+    """Return whether a peer can be measured on a task: those of chunks are too slow for more."""
+    if peer == "softmax":
+        return TASKS[task].measure != "LAS"
+    return task == "chunks" and find_spec(NEEDS[peer]) is not None
+
+
+def _measured(processes: Processes, call: str, job: Row) -> Row:
+    measured = processes.run(call, job)
     return {**measured, "versions": measure.versions(VERSIONS), "machine": measure.machine()}
 
 
 def _place(row: Row) -> tuple[int, int, int]:
     """Return the place of a row in the file."""
-    names = [*TASKS[row["task"]].systems, SOFTMAX]
+    names = [*TASKS[row["task"]].systems, *PEERS]
     place = names.index(row["row"]) if row["row"] in names else len(names)
     return [*TASKS].index(row["task"]), place, row["seed"]
