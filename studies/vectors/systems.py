@@ -147,7 +147,7 @@ def _systems(make: Callable[..., Any], *, epochs: int = 12) -> dict[str, System]
     return {
         SPARSE: System(make, epochs=epochs),
         FROZEN: System(make, ENCODER, epochs=epochs, grid=GRID),
-        TUNED: System(make, ENCODER, tuned=True, epochs=6, seeds=3),
+        TUNED: System(make, ENCODER, tuned=True, epochs=4),
     }
 
 
@@ -158,7 +158,7 @@ TASKS = {
     "trees": Task(
         _trees,
         "LAS",
-        {SPARSE: System(_parser, epochs=15), FROZEN: System(_parser, ENCODER, epochs=15)},
+        {SPARSE: System(_parser, epochs=10), FROZEN: System(_parser, ENCODER, epochs=10)},
     ),
 }
 
