@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -13,68 +11,12 @@ import pytest
 
 import laso
 from laso import Chunker, JointTagger, Parser, Tagger, load_model, with_vectors
-from laso.engine.layout import Array
-from laso.engine.machine import Machine
 from laso.errors import BadData, BadFeature, BadModel
+from laso.estimators.capabilities.render import as_text
 from laso.files.container import read_file, write_file
-
-SIZE = 3
-
-
-class Words:
-    """An encoder that has a vector for each word, drawn by its letters, and learns if asked."""
-
-    name, dimensions, fingerprint = "words", SIZE, "00ff" * 16
-
-    def __init__(self, *, hidden: int = 0) -> None:
-        self.rows: dict[str, Array] = {}
-        self.calls, self.hidden = 0, hidden
-
-    def encode(self, sentences: Sequence[Sequence[str]]) -> list[Array]:
-        self.calls += len(sentences)
-        return [np.array([self.row(word) for word in each], np.float32) for each in sentences]
-
-    def row(self, word: str) -> Array:
-        if word not in self.rows:
-            self.rows[word] = np.random.default_rng([*word.encode()]).normal(size=SIZE)
-        return self.rows[word]
-
-
-class Learner(Words):
-    """The same as an encoder that learns."""
-
-    rate = 0.05
-
-    def learn(self, sentences: Sequence[Sequence[str]], gradients: Sequence[Array]) -> None:
-        for sentence, rows in zip(sentences, gradients, strict=True):
-            for word, row in zip(sentence, rows, strict=True):
-                self.rows[word] = self.row(word) + self.rate * row
-
-    def state(self) -> Any:
-        return deepcopy(self.rows)
-
-    def restore(self, state: Any) -> None:
-        self.rows = deepcopy(state)
-
-
-def classes(n: int, length: int = 5, words: int = 40) -> tuple[list[list[str]], list[list[str]]]:
-    """Sentences of words, each with a label of its own that nothing but its vector tells."""
-    random = np.random.default_rng(0)
-    known = {f"w{i}": "ABC"[random.integers(3)] for i in range(words)}
-    X = [[f"w{i}" for i in random.integers(words, size=length)] for _ in range(n)]
-    return X, [[known[word] for word in x] for x in X]
-
-
-def told(X: list[list[str]], y: list[list[str]], shift: int = 0) -> list[Any]:
-    """The sentences with vectors that tell the label of the word so many places before."""
-    table = dict(zip("ABC", np.eye(3), strict=True))
-    rows = [np.array([table[label] for label in labels]) for labels in y]
-    return [with_vectors(x, np.roll(row, shift, axis=0)) for x, row in zip(X, rows, strict=True)]
-
+from tests.dense_inputs import NO_WORDS, SIZE, Words, chunks, classes, told
 
 # --------------------------------------------------------------------------- given vectors
-
-NO_WORDS: dict[str, Any] = {"features": ["label[-1]"], "epochs": 5}
 
 
 def test_vectors_tell_what_words_do_not() -> None:
@@ -142,10 +84,6 @@ def test_a_task_without_a_method_for_vectors() -> None:
 
 
 # --------------------------------------------------------------------------- encoders
-
-
-def chunks(y: list[list[str]]) -> list[list[str]]:
-    return [[f"B-{label}" for label in labels] for labels in y]
 
 
 @pytest.mark.parametrize(
@@ -336,156 +274,59 @@ def test_files_of_columns(tmp_path: Path) -> None:
     assert fitted.predict(X) == fitted.predict([[(w,) for w in x] for x in X])
 
 
-# --------------------------------------------------------------------------- encoders that learn
+# --------------------------------------------------------------------------- files and commands
 
 
-def moved(model: Any, X: Any, y: Any) -> tuple[Any, Array]:
-    """The dataset of examples, and where one pass over them would move the vectors."""
-    task = deepcopy(model.task_)
-    dataset = task.arrays(*task.read(X, y))
-    dataset = dataset._replace(moves=np.zeros_like(dataset.vectors))
-    engine = model.engine(dataset)
-    assert isinstance(engine, Machine)
-    table = type(model.training_.table)(*(a.copy() for a in model.training_.table))
-    order = np.arange(len(dataset.starts) - 1)
-    engine.learn(dataset, order, table, engine.new_run(dataset, order, table))
-    return dataset, dataset.moves
+def test_inspection_tells_of_vectors() -> None:
+    X, y = classes(8)
+    model = Tagger(encoder=Words(), epochs=2).fit(X, y)
+    shown = model.inspect(data=X)
+    assert (shown["vectors"]["dimensions"], shown["vectors"]["encoder"]) == (SIZE, "words")
+    assert "vectors: 3 dimensions of words, scale 0.1" in as_text(shown)
+    assert not any(name.startswith("#") for top in shown["top"].values() for name, _ in top["for"])
+    assert not Tagger(epochs=1).fit(X, y).inspect()["vectors"]
 
 
-def hinge(model: Any, dataset: Any, good: Array, bad: Array, vectors: Array) -> float:
-    """The score of the good path minus that of the bad one, with other vectors."""
-    from laso.engine.machine import current
-    from laso.engine.reference import input_of
-    from laso.estimators.capabilities.scored_reference import Walk
+def test_a_tuned_encoder_is_beside_its_model(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="torch is not installed: laso[torch]")
+    from laso.encoders import Schedule, load_encoder
+    from laso.encoders.torch import TorchEncoder
+    from tests.small_bert import write_bert
 
-    walk = Walk(model.with_weights(current(model.training_.table)), dataset)
-    x = input_of(dataset._replace(vectors=vectors), 0)
-    totals = []
-    for path in (good, bad):
-        state, total = walk.initial(x), 0.0
-        for step in map(tuple, path.tolist()):
-            features = walk.reference.features(x, state, step)
-            total += sum(walk.weight(key, of) * value for (key, of), value in features.items())
-            state = walk.apply(x, state, step)
-        totals.append(total)
-    return totals[0] - totals[1]
-
-
-@pytest.mark.parametrize("kind", [Tagger, Chunker, Parser])
-def test_moves_are_derivatives_of_the_structured_hinge(kind: Any) -> None:
-    """With one update at the end they compare the gold output with the predicted one."""
-    from laso.engine.machine import all_of, current
-
-    X, y = classes(12)
-    outputs: Any = chunks(y)
-    given: dict[str, Any] = {"vector_window": 1} if kind is Tagger else {}
-    if kind is Parser:
-        X = [[(word,) for word in x] for x in X]  # type: ignore[misc]
-        outputs = [[(0, "root"), *((1, label) for label in labels[1:])] for labels in y]
-        given = {"columns": ["w"], "features": ["w[s0]"]}
-    update = laso.perceptron(weighting=laso.worst)
-    model = kind(
-        encoder=Words(),
-        epochs=1,
-        queue=4,
-        strategy=laso.standard,
-        update=update,
-        dtype="float64",
-        vector_scale=1.0,
-        **({"dropout": 0.0} if kind is Tagger else {}),
-        **given,
-    ).fit(X, outputs)
-    compared = 0
-    for x, output in zip(X, outputs, strict=True):
-        dataset, moves = moved(model, [x], [output])
-        engine = model.engine(dataset)
-        steps, _, _ = engine.decode(dataset, all_of(dataset), current(model.training_.table))
-        forced = model.with_weights(current(model.training_.table))
-        gold = forced_steps(forced, x, output)
-        expected = np.zeros_like(moves)
-        if model.task_.decode_all(None, steps, np.array([len(steps)])) != [output]:
-            compared += 1
-            for at in np.ndindex(*moves.shape):
-                ends = []
-                for sign in (1.0, -1.0):
-                    vectors = dataset.vectors.astype(np.float64)
-                    vectors[at] += sign
-                    ends.append(hinge(model, dataset, gold, steps, vectors))
-                expected[at] = (ends[0] - ends[1]) / 2
-        assert moves == pytest.approx(expected, abs=1e-4)
-    assert compared > 2
+    write_bert(tmp_path / "bert")
+    X = [["a", "bc", "."], ["cab", "a", "b"]] * 10
+    y = [["A", "B", "C"], ["B", "A", "B"]] * 10
+    encoder = TorchEncoder(tmp_path / "bert", schedule=Schedule(rate=1e-3, warmup=1))
+    before = encoder.fingerprint
+    model = Tagger(encoder=encoder, held_out=0.2, epochs=3).fit(X, y)
+    assert encoder.fingerprint != before
+    model.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert loaded.predict(X) == model.predict(X)
+    assert (tmp_path / "model.encoder" / "model.safetensors").is_file()
+    other = load_encoder(tmp_path / "bert")
+    with pytest.raises(BadModel, match="with the fingerprint"):
+        load_model(tmp_path / "model", encoder=other)
+    (tmp_path / "model.encoder").rename(tmp_path / "elsewhere")
+    with pytest.raises(BadData, match="that of tuned"):
+        load_model(tmp_path / "model").predict(X)
 
 
-def forced_model(model: Any) -> Any:
-    return model
+def test_the_command_line(tmp_path: Path, request: Any) -> None:
+    pytest.importorskip("tokenizers", reason="tokenizers is not installed: laso[encoder]")
+    from tests.small_bert import write_bert
 
-
-def forced_steps(model: Any, x: Any, output: Any) -> Array:
-    """The steps of the gold output."""
-    from laso.engine.reference import Reference, input_of, output_of
-
-    dataset = model.task_.arrays(*model.task_.read([x], [output]))
-    problem = model.task_.problem_for(dataset)
-    reference, row, y = Reference(problem, len(model.classes_)), input_of(dataset, 0), None
-    y = output_of(dataset, 0)
-    state, steps = reference.initial(row), []
-    while not reference.is_goal(row, state):
-        here = np.array(state.row, np.int32)
-        step = next(
-            each for each in reference.operators(row, state) if problem.is_good(row, y, here, *each)
-        )
-        steps.append(step)
-        state = reference.apply(row, state, step)
-    return np.array(steps, np.int32)
-
-
-@pytest.mark.parametrize("strategy", [laso.restart, laso.early, laso.delayed, laso.max_violation])
-def test_an_encoder_learns_inside_the_search(strategy: Any) -> None:
-    X, y = classes(200)
-    frozen, learned = (
-        Tagger(
-            encoder=encoder,
-            strategy=strategy,
-            queue=3,
-            vector_scale=1.0,
-            features=["label[-1]"],
-            epochs=4,
-        )
-        for encoder in (Words(), Learner())
-    )
-    assert frozen.fit(X[:150], y[:150]).score(X[150:], y[150:]) < 0.7
-    assert learned.fit(X[:150], y[:150]).score(X[150:], y[150:]) > 0.95
-
-
-def test_the_encoder_of_the_best_epoch_is_kept() -> None:
-    X, y = classes(100)
-
-    class Forgets(Learner):
-        """Forgets all words in its third epoch."""
-
-        visits = 0
-
-        def learn(self, sentences: Any, gradients: Any) -> None:
-            self.visits += len(sentences)
-            super().learn(sentences, gradients)
-            if self.visits > 2 * 80:
-                self.rows = {word: np.zeros(SIZE) for word in self.rows}
-
-    encoder = Forgets()
-    model = Tagger(encoder=encoder, vector_scale=1.0, held_out=0.2, **NO_WORDS).fit(X, y)
-    assert model.best_epoch_ <= 2
-    assert model.scores_[-1] < max(model.scores_) - 0.2
-    assert np.abs(encoder.row("w0")).max() > 0
-    assert model.score(X, y) > 0.7
-
-
-@pytest.mark.parametrize("given", [{"queue": laso.exact()}, {"shards": 2}])
-def test_what_keeps_an_encoder_from_learning(given: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="found an encoder that learns, and"):
-        Tagger(encoder=Learner(), **given).fit(*classes(4))
-
-
-def test_streams_keep_an_encoder_from_learning(tmp_path: Path) -> None:
-    X, y = classes(4)
-    with pytest.raises(ValueError, match="found an encoder that learns, and a stream"):
-        Tagger(encoder=Learner()).fit_stream(lambda: zip(X, y, strict=True), store=tmp_path)
+    command = request.getfixturevalue("laso")
+    write_bert(tmp_path / "bert")
+    train, new = tmp_path / "train.txt", tmp_path / "new.txt"
+    train.write_text("a A\nb B\nc A\n\nc A\na A\nb B\n\n" * 12)
+    new.write_text("a\nb\n")
+    model, bert = tmp_path / "train.laso", tmp_path / "bert"
+    assert command("train", train, "--encoder", bert, "--epochs", 3).code == 0
+    assert "vectors: 8 dimensions" in command("inspect", model).out
+    assert command("tag", model, new, "--encoder", bert).out.split() == ["a", "A", "b", "B"]
+    assert command("eval", model, train, "--encoder", bert).code == 0
+    shown = command("tag", model, new)
+    assert (shown.code, "expected vectors of 8 dimensions" in shown.err) == (1, True)
+    shown = command("tag", model, new, "--encoder", "large")
+    assert (shown.code, "expected minilm" in shown.err) == (2, True)

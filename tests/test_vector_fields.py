@@ -10,7 +10,7 @@ import pytest
 from laso import Clusterer, load_model
 from laso.data.coreference import Mention, Text
 from laso.errors import BadData
-from tests.test_dense_vectors import Words
+from tests.dense_inputs import Words
 
 IDS = [0, 1, 0, 1, 0, 1]
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from laso.errors import LasoError
+
 if TYPE_CHECKING:
     from laso.estimators import SearchEstimator
     from laso.tasks.base import Task
@@ -92,8 +94,19 @@ def load(path: str | Path, task: str | None, encoder: str | None = None) -> Sear
     """Return the model of a file; a model of a task of the user's own needs ``task``."""
     from laso.estimators import load_model
 
+    given: dict[str, Any] = {}
+    if encoder is not None:
+        from laso.encoders import load_encoder
+
+        try:
+            given["encoder"] = load_encoder(encoder)
+        except LasoError:
+            raise
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
     if task is not None:
         if not is_own(task):
             raise typer.BadParameter(f"--task is {task!r}: expected module:Class")
-        return load_model(path, task=load_task(task), encoder=encoder)
-    return load_model(path, encoder=encoder)
+        given["task"] = load_task(task)
+    model: SearchEstimator = load_model(path, **given)
+    return model

@@ -13,6 +13,7 @@ from laso.engine.weights.compact import keys_and_rows
 from laso.engine.weights.row_layouts import dense_rows
 from laso.estimators.capabilities.scored_reference import Walk
 from laso.estimators.learning.fitting import size_of
+from laso.files.dense import packed_dense
 from laso.files.estimator import described_parameters
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def inspected(model: Predictor, *, features: int = 10, data: Any = None) -> dict
         "templates": learned.get("templates", []),
         "parameters": described_parameters(model),
         "state": model.task_.state(),
+        "vectors": packed_dense(model.task_.dense)[0],
         "epochs": model.n_iter_,
         "best_epoch": model.best_epoch_,
         "scores": model.scores_,
@@ -80,6 +82,8 @@ def names_in(model: Predictor, data: Any) -> dict[int, str]:
             after = walk.apply(x, state, step)
             items = x.items[state.position : after.position]
             for key, _ in walk.reference.features(x, state, step):
+                if key in walk.reference.vector_weights:  # a dimension has no name
+                    continue
                 names[key & walk.mask] = walk.feature_name(key, items)
             state = after
         first = end

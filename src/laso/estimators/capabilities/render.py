@@ -25,6 +25,10 @@ def _model_text(shown: Explanation) -> str:
             f"columns: {', '.join(shown['columns']) or 'features of the tokens'}",
             f"templates: {len(shown['templates'])}, as {', '.join(shown['templates'][:3])}",
         ]
+    if vectors := shown["vectors"]:
+        of = vectors["encoder"] or "the inputs"
+        scale = f"scale {vectors['scale']:g}"
+        lines.append(f"vectors: {vectors['dimensions']} dimensions of {of}, {scale}")
     lines.append(
         f"{shown['epochs']} epochs, of which the weights of epoch {shown['best_epoch']} are kept"
     )
