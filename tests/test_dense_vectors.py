@@ -327,6 +327,6 @@ def test_the_command_line(tmp_path: Path, request: Any) -> None:
     assert command("tag", model, new, "--encoder", bert).out.split() == ["a", "A", "b", "B"]
     assert command("eval", model, train, "--encoder", bert).code == 0
     shown = command("tag", model, new)
-    assert (shown.code, "expected vectors of 8 dimensions" in shown.err) == (1, True)
+    assert (shown.code, "expected vectors of 8 dimensions" in shown.err) == (3, True)
     shown = command("tag", model, new, "--encoder", "large")
     assert (shown.code, "expected minilm" in shown.err) == (2, True)

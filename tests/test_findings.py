@@ -19,16 +19,8 @@ from tests import coreference_findings, tree_findings, vector_findings  # noqa: 
 from tests.findings import CHECKS, holds
 
 ROOT = Path(__file__).parents[1]
-NAMES = (
-    "joint.md",
-    "table1.md",
-    "trees.md",
-    "speed.md",
-    "defaults.md",
-    "coreference.md",
-    "vectors.md",
-)
-PAGES = [ROOT / "docs" / "explanation" / name for name in NAMES]
+NAMES = ["joint", "table1", "trees", "speed", "defaults", "coreference", "vectors"]
+PAGES = [ROOT / "docs" / "explanation" / f"{name}.md" for name in NAMES]
 MARK = re.compile(r"<!-- holds: ([\w-]+) -->")
 ALL = ("abbreviations", "clusters", "lexicon", "names", "places", "stop-words")
 LISTS = ("abbreviations", "names", "places", "stop-words")
