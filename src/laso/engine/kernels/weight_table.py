@@ -294,14 +294,27 @@ def add_known_rows(table, values, rows, known, sums):
     if is_sparse(table):
         add_sparse_rows(table, values, rows, known, sums)
         return
+    if has_values():
+        add_weighted_rows(v, values, rows, known, sums)
+        return
     for i in range(known):
         row = rows[i]
-        if has_values():
-            for label in range(sums.shape[0]):
-                sums[label] += v[row, label] * values[i]
-        else:
-            for label in range(sums.shape[0]):
-                sums[label] += v[row, label]
+        for label in range(sums.shape[0]):
+            sums[label] += v[row, label]
+
+
+def add_weighted_rows(v, values, rows, known, sums):
+    """Add rows times their values to the sums, four at a time, so that sums are written less."""
+    for i in range(0, known - 3, 4):
+        a, b, c, d = rows[i], rows[i + 1], rows[i + 2], rows[i + 3]
+        of_a, of_b, of_c, of_d = values[i], values[i + 1], values[i + 2], values[i + 3]
+        for label in range(sums.shape[0]):
+            two = v[a, label] * of_a + v[b, label] * of_b
+            sums[label] += two + (v[c, label] * of_c + v[d, label] * of_d)
+    for i in range(known - known % 4, known):
+        row = rows[i]
+        for label in range(sums.shape[0]):
+            sums[label] += v[row, label] * values[i]
 
 
 def add_rows(table, run, n, sums):
