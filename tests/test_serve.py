@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import sys
 import threading
 from typing import Any
 
@@ -11,12 +12,13 @@ pytest.importorskip("starlette", reason="needs laso[serve]")
 pytest.importorskip("uvicorn", reason="needs laso[serve]")
 
 from laso import Tagger, load_model
+from laso.cli.serve import train_bundled
 from laso.data import load_bundled
 from laso.serve import app as app_module
 from laso.serve.app import MOST_BYTES
 from laso.serve.inputs import Example, read_text
-from laso.serve.server import PageServer
-from laso.serve.workbench import VERSION
+from laso.serve.server import PageServer, check_installed
+from laso.serve.workbench import VERSION, NotReady, Workbench
 from tests.workbenches import PINS, PLAIN, SMALL, TAGS, TEXTS, WORDS, answers, workbench
 
 
@@ -441,8 +443,46 @@ def test_notebooks_show_models_traces_and_explanations(name):
 
 
 def test_the_model_is_not_there_until_it_is_trained():
-    from laso.serve.workbench import NotReady, Workbench
-
     with pytest.raises(NotReady, match="still being trained"):
         Workbench().about()
     assert len(SMALL) == len(WORDS)
+
+
+# --------------------------------------------------------------------------- commands
+
+
+def test_a_search_is_traced_into_files(laso, folder):
+    model = workbench("tagger").model
+    model.save("m.laso")
+    written = laso("trace", "m.laso", "words.txt", "--html", "a.html")
+    assert written.code == 5  # no such file
+    (folder / "words.txt").write_text(f"{PLAIN}\nThe man can see .\n", encoding="utf-8")
+    options = ("--sentence", "2", "--html", "a.html", "--svg", "a.svg")
+    assert laso("trace", "m.laso", "words.txt", *options).code == 0
+    assert (folder / "a.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert (folder / "a.svg").read_text(encoding="utf-8").startswith("<svg")
+    shown = laso("trace", "m.laso", "words.txt")
+    assert json.loads(shown.out)["output"] == model.predict_single(PLAIN.split())
+    assert laso("trace", "m.laso", "words.txt", "--sentence", "3").code == 2
+
+
+def test_wrong_use_of_the_page_is_said(laso, folder, monkeypatch):
+    assert laso("serve", "--save-in", "nowhere").code == 2
+    assert laso("serve", "--compare", "other.laso").code == 2
+    assert laso("serve", "none.laso").code == 5
+    assert laso("train", "train.txt", "--watch", "--store", "s").code == 2
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'laso\[serve\]'"):
+        check_installed()
+
+
+def test_the_bundled_model_is_trained_while_the_page_is_open():
+    bench = Workbench()
+    train_bundled(bench)
+    told = bench.watched.since({"known": 2})
+    assert told["state"] == "ended"
+    assert [row["epoch"] for row in told["epochs"]] == [3, 4, 5]
+    for row in told["epochs"]:
+        assert row["picture"].startswith("<svg")
+        assert 0 < row["score"] < 1
+    assert bench.look({"item": 0})["gold_output"] == bench.examples[0].gold
