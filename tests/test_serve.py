@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import sys
 import threading
 from typing import Any
 
@@ -12,12 +11,12 @@ pytest.importorskip("starlette", reason="needs laso[serve]")
 pytest.importorskip("uvicorn", reason="needs laso[serve]")
 
 from laso import Tagger, load_model
-from laso.cli.serve import train_bundled
 from laso.data import load_bundled
 from laso.serve import app as app_module
 from laso.serve.app import MOST_BYTES
 from laso.serve.inputs import Example, read_text
-from laso.serve.server import PageServer, check_installed
+from laso.serve.server import PageServer
+from laso.serve.steering import Steering
 from laso.serve.workbench import VERSION, NotReady, Workbench
 from tests.workbenches import PINS, PLAIN, SMALL, TAGS, TEXTS, WORDS, answers, workbench
 
@@ -152,6 +151,13 @@ def test_predictions_are_those_of_the_model(client):
         {"inputs": None},
     ):
         assert client.post("/predict", wrong, status=400)["error"]
+
+
+def test_one_line_is_words_whatever_their_number(client):
+    for n in (1, 2, 3):
+        shown = client.post("/look", {"text": " ".join(PLAIN.split()[:n])})
+        assert shown["words"] == PLAIN.split()[:n]
+        assert shown["gold"] is None
 
 
 def test_what_is_wrong_is_said(client):
@@ -421,6 +427,26 @@ def test_two_settings_are_compared_by_falling_confidence():
     assert bench.compare({"first": {}, "second": {}})["different"] == []
 
 
+def test_two_models_are_compared():
+    other = Tagger(epochs=1, queue=1).fit(WORDS[:9], TAGS[:9])
+    bench = workbench("tagger", other=other)
+    told = bench.compare({"text": PLAIN, "other": True})
+    same = bench.model.predict([PLAIN.split()]) == other.predict([PLAIN.split()])
+    assert len(told["different"]) == (0 if same else 1)
+    assert bench.about()["other"]
+
+
+def test_steering_is_that_of_the_public_methods(name):
+    bench, steering = workbench(name), {"known": [PINS[name]]}
+    example, _ = bench.example(answers(name))
+    parts = Steering.of(steering).parts(bench.kind, len(example.words), bench.model.task_)
+    forced = {key: None if part is None else [part] for key, part in parts.items()}
+    (output,) = bench.model.predict_forced([example.x], **forced)
+    assert bench.look({**answers(name), "steering": steering})["output"] == output
+    wide = bench.look({**answers(name), "steering": {"width": 3}})
+    assert max(len(r["kept"]) for r in wide["search"]["rounds"]) <= 3 or name == "exact"
+
+
 def test_what_is_shown_is_exported_alone(name):
     bench = workbench(name)
     page = bench.export(answers(name))["content"]
@@ -446,43 +472,3 @@ def test_the_model_is_not_there_until_it_is_trained():
     with pytest.raises(NotReady, match="still being trained"):
         Workbench().about()
     assert len(SMALL) == len(WORDS)
-
-
-# --------------------------------------------------------------------------- commands
-
-
-def test_a_search_is_traced_into_files(laso, folder):
-    model = workbench("tagger").model
-    model.save("m.laso")
-    written = laso("trace", "m.laso", "words.txt", "--html", "a.html")
-    assert written.code == 5  # no such file
-    (folder / "words.txt").write_text(f"{PLAIN}\nThe man can see .\n", encoding="utf-8")
-    options = ("--sentence", "2", "--html", "a.html", "--svg", "a.svg")
-    assert laso("trace", "m.laso", "words.txt", *options).code == 0
-    assert (folder / "a.html").read_text(encoding="utf-8").startswith("<!doctype html>")
-    assert (folder / "a.svg").read_text(encoding="utf-8").startswith("<svg")
-    shown = laso("trace", "m.laso", "words.txt")
-    assert json.loads(shown.out)["output"] == model.predict_single(PLAIN.split())
-    assert laso("trace", "m.laso", "words.txt", "--sentence", "3").code == 2
-
-
-def test_wrong_use_of_the_page_is_said(laso, folder, monkeypatch):
-    assert laso("serve", "--save-in", "nowhere").code == 2
-    assert laso("serve", "--compare", "other.laso").code == 2
-    assert laso("serve", "none.laso").code == 5
-    assert laso("train", "train.txt", "--watch", "--store", "s").code == 2
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'laso\[serve\]'"):
-        check_installed()
-
-
-def test_the_bundled_model_is_trained_while_the_page_is_open():
-    bench = Workbench()
-    train_bundled(bench)
-    told = bench.watched.since({"known": 2})
-    assert told["state"] == "ended"
-    assert [row["epoch"] for row in told["epochs"]] == [3, 4, 5]
-    for row in told["epochs"]:
-        assert row["picture"].startswith("<svg")
-        assert 0 < row["score"] < 1
-    assert bench.look({"item": 0})["gold_output"] == bench.examples[0].gold
