@@ -50,7 +50,6 @@ class Walk(Reference):
         self.reference = Reference(problem, n_labels(table))
         self._plain = Reference(plain, n_labels(table))  # which takes no notes
         self.mask = (1 << int(table.ints[at.BITS])) - 1 if table.ints[at.BITS] else -1
-        self._rows = rows_of(model)
         self._known = known_of(model, dataset)
 
     def apply(self, x: Input, state: State, operator: Operator) -> State:
@@ -85,6 +84,10 @@ class Walk(Reference):
             return exact_queue(self.problem.key is not CompiledProblem.key)
         return queue
 
+    @property
+    def _rows(self) -> dict[int, int]:
+        return rows_of(self.model)
+
     def weight(self, key: int, label: int) -> float:
         """The weight of a feature for a label."""
         row = self._rows.get(key & self.mask)
@@ -116,9 +119,9 @@ class Walk(Reference):
 
     def _sum(self, features: Iterable[tuple[int, float]]) -> Array:
         """The scores that features add, for each label."""
-        scores = np.zeros(self.n_labels)
+        scores, rows = np.zeros(self.n_labels), self._rows
         for key, value in features:
-            row = self._rows.get(key & self.mask)
+            row = rows.get(key & self.mask)
             if row is not None:
                 scores += value * dense_rows(self.model.weights_, row)
         return scores
