@@ -16,7 +16,8 @@ from laso.serve import app as app_module
 from laso.serve.app import MOST_BYTES
 from laso.serve.inputs import Example, read_text
 from laso.serve.server import PageServer
-from laso.serve.workbench import VERSION
+from laso.serve.steering import Steering
+from laso.serve.workbench import VERSION, NotReady, Workbench
 from tests.workbenches import PINS, PLAIN, SMALL, TAGS, TEXTS, WORDS, answers, workbench
 
 
@@ -150,6 +151,13 @@ def test_predictions_are_those_of_the_model(client):
         {"inputs": None},
     ):
         assert client.post("/predict", wrong, status=400)["error"]
+
+
+def test_one_line_is_words_whatever_their_number(client):
+    for n in (1, 2, 3):
+        shown = client.post("/look", {"text": " ".join(PLAIN.split()[:n])})
+        assert shown["words"] == PLAIN.split()[:n]
+        assert shown["gold"] is None
 
 
 def test_what_is_wrong_is_said(client):
@@ -419,6 +427,26 @@ def test_two_settings_are_compared_by_falling_confidence():
     assert bench.compare({"first": {}, "second": {}})["different"] == []
 
 
+def test_two_models_are_compared():
+    other = Tagger(epochs=1, queue=1).fit(WORDS[:9], TAGS[:9])
+    bench = workbench("tagger", other=other)
+    told = bench.compare({"text": PLAIN, "other": True})
+    same = bench.model.predict([PLAIN.split()]) == other.predict([PLAIN.split()])
+    assert len(told["different"]) == (0 if same else 1)
+    assert bench.about()["other"]
+
+
+def test_steering_is_that_of_the_public_methods(name):
+    bench, steering = workbench(name), {"known": [PINS[name]]}
+    example, _ = bench.example(answers(name))
+    parts = Steering.of(steering).parts(bench.kind, len(example.words), bench.model.task_)
+    forced = {key: None if part is None else [part] for key, part in parts.items()}
+    (output,) = bench.model.predict_forced([example.x], **forced)
+    assert bench.look({**answers(name), "steering": steering})["output"] == output
+    wide = bench.look({**answers(name), "steering": {"width": 3}})
+    assert max(len(r["kept"]) for r in wide["search"]["rounds"]) <= 3 or name == "exact"
+
+
 def test_what_is_shown_is_exported_alone(name):
     bench = workbench(name)
     page = bench.export(answers(name))["content"]
@@ -441,8 +469,6 @@ def test_notebooks_show_models_traces_and_explanations(name):
 
 
 def test_the_model_is_not_there_until_it_is_trained():
-    from laso.serve.workbench import NotReady, Workbench
-
     with pytest.raises(NotReady, match="still being trained"):
         Workbench().about()
     assert len(SMALL) == len(WORDS)

@@ -24,6 +24,7 @@ from laso.errors import BadModel, listed, quoted
 from laso.estimators import parallel
 from laso.estimators.capabilities import confidence, nbest
 from laso.estimators.capabilities.confidence import Confidence
+from laso.estimators.capabilities.states import share_states
 from laso.estimators.decoding import decoders_of
 from laso.estimators.learning import fitting
 from laso.estimators.learning.class_weights import ClassWeight
@@ -369,9 +370,11 @@ class Predictor(Published):
         """Return a copy with other weights, which shares nothing that can change."""
         copied = copy(self)
         for name, value in {**vars(copied)}.items():
-            if name.endswith("_") and name not in ("weights_", "training_"):
+            if name.endswith("_") and name not in ("weights_", "training_", "task_"):
                 setattr(copied, name, deepcopy(value))
         copied.weights_, copied.training_ = table, None
+        copied.task_ = self.task_.copied()
+        share_states(self, copied)
         return copied
 
     def freeze(self, X: Any, *, changed: float = 0.0) -> Self:

@@ -221,11 +221,11 @@ def _margin(
 
 
 def _heading(search: Search, column: Search, number: int, x: float, bottom: float) -> str:
-    parts = [text(x, 24, cut(column["title"], WIDTH - 10), "strong", size=15)]
+    parts = [text(x, 22, cut(column["title"], WIDTH - 10), "strong", size=15)]
     more = column["hidden"]
     made = f"{column['made']} made" + (f", {more} more kept" if more else "")
     if column["made"]:
-        parts.append(text(x, 42, made, "quiet", size=11))
+        parts.append(text(x, 37, made, "quiet", size=11))
     if search["known"]:
         fell = search["fell"] is not None and search["fell"]["round"] == number
         rank = column["gold"]

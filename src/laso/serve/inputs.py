@@ -64,7 +64,8 @@ def read_text(
         return _read_by_task(model, data, name)
     trained = remembered(model)
     file: Any = Named(BufferedReader(BytesIO(data)), name)
-    form = recognised(head_of(file), name, model, trained, Settings())
+    settings = Settings(format="text") if _is_one_line(data) and len(trained.inputs) == 1 else None
+    form = recognised(head_of(file), name, model, trained, settings or Settings())
     examples = []
     for block in read(file, format=form):
         if not block.tokens:
@@ -77,6 +78,12 @@ def read_text(
             gold = None  # CoNLL-U has columns without labels
         examples.append(Example(x, words_of(roles.words(block)), gold, block, form, roles))
     return examples
+
+
+def _is_one_line(data: bytes) -> bool:
+    """Tell whether a person has typed one line of words, of whatever number."""
+    line = data.strip()
+    return not (b"\n" in line or b"\t" in line or line.startswith(b"{"))
 
 
 def _read_by_task(model: SearchEstimator, data: bytes, name: str) -> list[Example]:

@@ -145,11 +145,12 @@ class Workbench:
         return examples[number], {"sentence": number, "sentences": len(examples)}
 
     def _read(self, text: str) -> list[Example]:
-        if text not in self._texts:
-            self._texts[text] = read_text(self.model, text.encode(), task=self.task)
+        examples = self._texts.get(text)
+        if examples is None:  # another thread may read it, too
+            examples = self._texts[text] = read_text(self.model, text.encode(), task=self.task)
             while len(self._texts) > MOST_TEXTS:
                 self._texts.popitem(last=False)
-        return self._texts[text]
+        return examples
 
     def steered(self, model: SearchEstimator, steering: Steering) -> SearchEstimator:
         """Return a model with a steering; the last one with a bias is kept."""
@@ -196,7 +197,7 @@ class Workbench:
             ],
             "lessons": len(self.lessons),
             "gold_output": example.gold,
-            "gold": None if example.gold is None else self._shown(model, example, example.gold, ()),
+            "gold": self._gold(model, example),
             "search": search,
             "from": from_round,
             "columns": COLUMNS,
@@ -224,7 +225,7 @@ class Workbench:
         """Return the rounds of a search, and its output."""
         try:
             events: Any = model.trace(example.x, example.gold, **parts, pruned=PRUNED)
-        except LasoError:
+        except (LasoError, ValueError):  # the gold output is none, or cannot be reached
             if example.gold is None:
                 raise
             events = model.trace(example.x, **parts, pruned=PRUNED)  # gold labels are not known
@@ -248,6 +249,13 @@ class Workbench:
             if inside:
                 sure[start, end] = min(inside)
         return answer(display, example.words, sure)
+
+    def _gold(self, model: SearchEstimator, example: Example) -> str | None:
+        """Return the gold output as HTML; None if there is none, or none of this task."""
+        try:
+            return None if example.gold is None else self._shown(model, example, example.gold, ())
+        except ValueError:
+            return None
 
     def explain(self, request: Json) -> Json:
         """Return the waterfalls of a step, given the path to it, and of its runner-up."""
@@ -350,9 +358,8 @@ class Workbench:
             if both[0].output != both[1].output:
                 views = zip((first, second), both, strict=True)
                 shown = [self._shown(m, example, c.output, c.parts) for m, c in views]
-                told: Json = {"number": i, "first": shown[0], "second": shown[1], "gold": None}
-                if example.gold is not None:
-                    told["gold"] = self._shown(first, example, example.gold, ())
+                told: Json = {"number": i, "first": shown[0], "second": shown[1]}
+                told["gold"] = self._gold(first, example)
                 told["probabilities"] = [each.probability for each in both]
                 rows.append(told)
         rows.sort(key=lambda row: -max(row["probabilities"]))

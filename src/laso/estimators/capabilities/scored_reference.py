@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,12 +21,13 @@ from laso.engine.reference import (
 )
 from laso.engine.weights.compact import keys_and_rows
 from laso.engine.weights.row_layouts import dense_rows, n_labels
+from laso.estimators.capabilities.states import known_of
 from laso.queues import MakeQueue
 
 if TYPE_CHECKING:
     from laso.estimators.prediction import Predictor
 
-ROWS, KNOWN = "rows", "known"  # among what a model has prepared
+ROWS = "rows"  # among what a model has prepared
 
 
 def rows_of(model: Predictor) -> dict[int, int]:
@@ -37,29 +38,6 @@ def rows_of(model: Predictor) -> dict[int, int]:
         table = dict(zip(keys.tolist(), rows.tolist(), strict=True))
         known = model.prepared[ROWS] = (model.weights_, table)
     return known[1]
-
-
-@dataclass
-class Known:
-    """What searches of an input have found out about it: states by place, scores of steps."""
-
-    scores: dict[Any, Array | None] = field(default_factory=dict)
-    blocks: dict[int, Array] = field(default_factory=dict)
-    states: dict[Any, State] = field(default_factory=dict)
-    operators: dict[Any, list[Operator]] = field(default_factory=dict)
-    goals: dict[Any, bool] = field(default_factory=dict)
-
-
-def known_of(model: Predictor, dataset: Dataset) -> Known:
-    """Return what is known of an input; that of the last one is kept until the model changes."""
-    if len(dataset.starts) != 2:
-        return Known()
-    arrays = (dataset.items, dataset.pool, dataset.values, dataset.spec, dataset.vectors)
-    of = [np.asarray(array).tobytes() for array in arrays]
-    known: tuple[WeightTable, list[bytes], Known] | None = model.prepared.get(KNOWN)
-    if known is None or known[0] is not model.weights_ or known[1] != of:
-        known = model.prepared[KNOWN] = (model.weights_, of, Known())
-    return known[2]
 
 
 class Walk(Reference):
@@ -77,7 +55,6 @@ class Walk(Reference):
         self.reference = Reference(problem, n_labels(table))
         self._plain = Reference(plain, n_labels(table))  # which takes no notes
         self.mask = (1 << int(table.ints[at.BITS])) - 1 if table.ints[at.BITS] else -1
-        self._rows = rows_of(model)
         self._known = known_of(model, dataset)
 
     def apply(self, x: Input, state: State, operator: Operator) -> State:
@@ -112,43 +89,44 @@ class Walk(Reference):
             return exact_queue(self.problem.key is not CompiledProblem.key)
         return queue
 
+    @property
+    def _rows(self) -> dict[int, int]:
+        return rows_of(self.model)
+
     def weight(self, key: int, label: int) -> float:
         """The weight of a feature for a label."""
         row = self._rows.get(key & self.mask)
         return 0.0 if row is None else float(dense_rows(self.model.weights_, row)[label])
 
     def step_score(self, x: Input, state: State, operator: Operator) -> float:
-        """What a step adds to the score."""
-        group, label = operator
-        place = (state.row, group)
-        if place not in self._known.scores:
-            self._known.scores[place] = self._all_scores(x, state, group)
-        scores = self._known.scores[place]
-        if scores is not None:
-            return float(scores[label])
-        features = self.reference.features(x, state, operator)
-        return sum(self.weight(key, of) * value for (key, of), value in features.items())
+        """What a step adds to the score: the sum over its factors."""
+        step = (state.row, operator)
+        if step not in self._known.steps:
+            row = self._row(state)
+            score = 0.0
+            for group, label in self._plain.factors_of(x, row, operator):
+                place = (state.row, group)
+                if place not in self._known.scores:
+                    self._known.scores[place] = self._scores_of(x, row, group)
+                score += float(self._known.scores[place][label])
+            self._known.steps[step] = score
+        return self._known.steps[step]
 
-    def _all_scores(self, x: Input, state: State, group: int) -> Array | None:
-        """The scores of all labels of a group at once; None where features differ by label."""
-        row, plain, last = self._row(state), self._plain, self.n_labels - 1
-        for label in (0, last):
-            if any(of != label for _, of in plain.factors_of(x, row, (group, label))):
-                return None
-        scores = np.zeros(last + 1)
-        for of, _ in plain.factors_of(x, row, (group, last)):
-            for block in plain.blocks_of(x, int(plain.problem.block(x, row, of))):
-                if block not in self._known.blocks:
-                    self._known.blocks[block] = self._sum(plain.of_block(x, block))
-                scores += self._known.blocks[block]
-            scores += self._sum(plain.own_features(x, row, of))
+    def _scores_of(self, x: Input, row: Array, group: int) -> Array:
+        """The scores of all labels of a group."""
+        plain = self._plain
+        scores = self._sum(plain.own_features(x, row, group))
+        for block in plain.blocks_of(x, int(plain.problem.block(x, row, group))):
+            if block not in self._known.blocks:
+                self._known.blocks[block] = self._sum(plain.of_block(x, block))
+            scores += self._known.blocks[block]
         return scores
 
     def _sum(self, features: Iterable[tuple[int, float]]) -> Array:
         """The scores that features add, for each label."""
-        scores = np.zeros(self.n_labels)
+        scores, rows = np.zeros(self.n_labels), self._rows
         for key, value in features:
-            row = self._rows.get(key & self.mask)
+            row = rows.get(key & self.mask)
             if row is not None:
                 scores += value * dense_rows(self.model.weights_, row)
         return scores
