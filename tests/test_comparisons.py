@@ -116,6 +116,15 @@ def agreement(a: Any, b: Any, names: tuple[str, ...]) -> str:
     return names[same + 2 * different]
 
 
+def similar(a: bytes, b: bytes, names: tuple[str, ...]) -> str:
+    """The cosine of two vectors; that of a vector of zeros is 0."""
+    one, other = (np.frombuffer(each, np.float32).tolist() for each in (a, b))
+    lengths = [math.hypot(*each) for each in (one, other)]
+    product = sum(x * y for x, y in zip(one, other, strict=True))
+    value = product / max(math.prod(lengths), 1e-12) + 2e-7
+    return next((name for name in names[:-1] if value + 1e-6 >= float(name)), names[-1])
+
+
 TEXTS = st.text(alphabet="aAbB c", max_size=8) | st.text(alphabet="ab", max_size=70) | st.text()
 NUMBERS = (
     st.integers(-5, 130) | st.sampled_from([0.5, -0.25, 1e300, -1e300, 1e-5]) | st.floats(-200, 200)
@@ -124,6 +133,7 @@ FACTS = st.dictionaries(st.sampled_from("xy"), st.integers(0, 1)).map(
     lambda table: frozenset(table.items())
 )
 SPANS = st.tuples(st.integers(0, 20), st.integers(0, 4)).map(lambda s: (s[0], s[0] + s[1]))
+VECTORS = st.tuples(*[st.integers(-4, 4)] * 3).map(lambda v: np.array(v, np.float32).tobytes())
 TWINS: dict[str, tuple[Callable[..., str | None], st.SearchStrategy[Any]]] = {
     "words": (words, TEXTS),
     "edit": (edit, TEXTS),
@@ -135,6 +145,7 @@ TWINS: dict[str, tuple[Callable[..., str | None], st.SearchStrategy[Any]]] = {
     "nested": (nested, SPANS),
     "gap": (gap, SPANS),
     "agreement": (agreement, FACTS),
+    "similar": (similar, VECTORS),
     "cosine": (cosine, st.frozensets(st.integers(0, 4), max_size=4)),
 }
 

@@ -225,7 +225,7 @@ class LimitsBeyond(Careful):
     @staticmethod
     def limits(x, out):
         write_careful_limits(x, out)
-        out[9 + (x.items[0, 0] == 7)] = 0
+        out[10 + (x.items[0, 0] == 7)] = 0
 
 
 class EndlessSubBlocks(Careful):

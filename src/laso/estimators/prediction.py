@@ -75,7 +75,7 @@ class Predictor(Published):
     def saved_parameters(self) -> dict[str, Any]:
         """Return the parameters as files have them."""
         parameters: dict[str, Any] = {**self.get_params(deep=False)}
-        if not is_built_in(parameters.get("encoder")):  # no file names code, or a folder to read
+        if not is_built_in(parameters.get("encoder", "minilm")):  # no file names code or folders
             parameters["encoder"] = None
         return parameters | {n: value for n, value in self.unsaved.items() if n in parameters}
 
