@@ -28,7 +28,7 @@ NONE = ()
 FAMILIES = ("LaSOp", "LaSOa")
 TIME = {"train_s", "test_s", "cpu_s"}
 SCORED = {"f", "precision", "recall", *SCORES, "all_acc", "upos_acc", "xpos_acc", "feats_acc"}
-SCORED |= {*parsing.MEASURES, "dev", "conll"}
+SCORED |= {*parsing.MEASURES, "dev", "conll", "score"}
 
 
 class Results:

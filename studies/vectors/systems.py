@@ -290,9 +290,10 @@ def softmax(job: Row) -> Row:
             total, count = total + weights, count + 1
     train_s = time.perf_counter() - began
     weights = total / count
+    plain = encoder_of(task.systems[FROZEN], {}, data.train, cache=False)
     began = time.perf_counter()
     predicted = []
-    for vectors in encoder.encode(data.test.words):
+    for vectors in plain.encode(data.test.words):
         x = (vectors - mean) / deviation
         best = (x @ weights[:-1] + weights[-1]).argmax(axis=1)
         predicted.append([labels[i] for i in best.tolist()])
