@@ -30,6 +30,19 @@ def frozen_vectors_bring_a_point_on_chunks_and_more_on_tags_and_entities(results
     return 0.8 < gain(results, "chunks") < 1.5 and gain(results, "tags") > 1.4 and entities > 2
 
 
+@holds("vectors-trees")
+def trees_gain_about_four_points(results):
+    return 3.5 < gain(results, "trees") < 4.5
+
+
+@holds("vectors-crfsuite")
+def crfsuite_learns_less_from_the_same_vectors(results):
+    rows = [row for row in results.all("encoder") if row["task"] == "chunks"]
+    seconds = {row["row"]: row["train_s"] for row in rows}
+    slower = seconds["CRFsuite"] > 1.5 * seconds["frozen"]
+    return slower and gain(results, "chunks", "frozen", "CRFsuite") > 0.3
+
+
 @holds("vectors-alone")
 def a_softmax_over_the_same_vectors_stays_behind(results):
     tasks = ("chunks", "entities", "tags")
