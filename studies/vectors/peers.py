@@ -87,7 +87,7 @@ def spacy(job: Row) -> Row:
         return Doc(nlp.vocab, words=words)
 
     examples = [
-        Example.from_dict(doc(words), {"entities": y})
+        Example(doc(words), Doc(nlp.vocab, words=words, ents=y))
         for words, y in zip(data.train.words, data.train.y, strict=True)
     ]
     began = time.perf_counter()
