@@ -337,6 +337,7 @@ def test_the_kernels_as_plain_python(tmp_path):
         ("test_chunking_bounds", "rounds_filled"),
         ("test_dropout", "keeps_its_order"),
         ("test_sparse_rows", "entries"),
+        ("test_learning_encoders", "hinge and Tagger"),
     ):
         tests = ("-m", "pytest", "-p", "no:cacheprovider", f"tests/{file}.py", "-k", test)
         run_small(tmp_path, *coverage, *tests, **settings)

@@ -19,7 +19,7 @@ from laso.encoders import weights
 from laso.encoders.base import Array, Progress, Sentence
 from laso.encoders.pieces import Pieces, Window, missing, windows
 from laso.errors import BadModel, quoted
-from laso.locks import shared_lock
+from laso.locks import cached_property, shared_lock
 
 PIECES = 1024  # in a batch: more make nothing faster
 RECIPE = "bert, mean of pieces, 1"  # changes when the same files give other vectors
@@ -72,7 +72,7 @@ class BertEncoder:
         self.name = f"{self.folder.name}:{self.layer}"
         self.dimensions = int(self.config["hidden_size"])
 
-    @functools.cached_property
+    @cached_property
     def fingerprint(self) -> str:
         """A hash of weights, settings, tokenizer and layer, which determine the vectors."""
         digests = [
@@ -81,13 +81,13 @@ class BertEncoder:
         ]
         return fingerprint_by(self.config, self.layer, *digests)
 
-    @functools.cached_property
+    @cached_property
     def pieces(self) -> Pieces:
         """The tokenizer."""
         longest = int(self.config["max_position_embeddings"])
         return Pieces(_existing(self.folder, weights.TOKENIZER), longest)
 
-    @functools.cached_property
+    @cached_property
     def bert(self) -> Any:
         """The forward pass, with the weights of the layers that it needs."""
         from laso.encoders.bert import Bert, Shape

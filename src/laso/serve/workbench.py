@@ -5,7 +5,6 @@ Everything is asked of a model by its public methods, so that all tasks work ali
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from copy import copy
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from laso.errors import BadData, LasoError, quoted
 from laso.learn import delayed, early, max_violation, restart, standard
+from laso.locks import own_lock
 from laso.params import is_whole
 from laso.pictures.answers import answer
 from laso.pictures.page import figure, page, paragraph
@@ -80,7 +80,7 @@ class Workbench:
         self.watched = Watched()
         self._texts: OrderedDict[str, list[Example]] = OrderedDict()
         self._biased: tuple[Any, Any, SearchEstimator] | None = None
-        self._teaching = threading.Lock()
+        self._teaching = own_lock()
 
     @property
     def model(self) -> SearchEstimator:
