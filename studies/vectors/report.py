@@ -26,7 +26,8 @@ all-MiniLM-L6-v2 beside them, `tuned` vectors that have learned inside the searc
 softmax over the same frozen vectors, word by word, without features and without a search.
 
 `encode` is the time to encode the training part once, without the disk; `train` that of learning
-from it then. Rows of one seed have no deviation, and are no more than a first look. Words per second count from test sentences to outputs, encoding them anew.
+from it then; both are those of the quickest run. Words per second count from test sentences to
+outputs, encoding them anew. Rows of one seed have no deviation, and are no more than a first look.
 """
 
 
