@@ -75,7 +75,7 @@ def test_mentions_compare_the_vectors_of_their_words(tmp_path):
     names = {
         f["name"] for d in model.explain(X[0], features=500)["decisions"] for f in d["features"]
     }
-    assert any("vector.similar[last]=0.9" in name for name in names)
+    assert any("vector.similar[any]=0.9" in name for name in names)
     model.save(tmp_path / "model")
     assert load_model(tmp_path / "model", encoder=Kings()).predict(X[:1]) == [[0, 1, 0]]
     with pytest.raises(BadData, match="encoder= beside the model"):

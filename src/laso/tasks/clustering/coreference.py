@@ -219,15 +219,8 @@ before[item]|before[last]|pronoun[item]
 after[item]|after[last]|pronoun[item]
 before[last]|after[last]|form[item]
 # vectors
-vector.similar[last]|form[item]|form[last]
-vector.similar[first]|form[item]|form[first]
 vector.similar[any]|form[item]
-vector.similar[all]|form[item]
 vector.similar[most]|form[item]
-vector.similar[earlier]|form[item]|determiner[item]
-vector.similar[last]|pronoun[item]|pronoun[last]
-vector.similar[any]|head.equal[any]|form[item]
-vector.similar[last]|sentence.difference[last]|form[item]|form[last]
 """
 """The feature templates of mentions."""
 
