@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from traceback import extract_tb
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-import laso
 from laso.cli import own, settings
 from laso.cli.examples import Examples, read
+from laso.cli.own import usage_errors
 from laso.cli.settings import Settings
 from laso.data.formats import TREE
-from laso.errors import BadData, BadModel, LasoError
+from laso.errors import BadData, BadModel
 from laso.locks import cached_property
 
 if TYPE_CHECKING:
@@ -147,26 +144,6 @@ def detected_task(examples: Examples) -> str:
     if examples.roles.labels == TREE:
         return "parse"
     return "joint" if len(examples.roles.labels) > 1 else "tag"
-
-
-@contextmanager
-def usage_errors() -> Iterator[None]:
-    """Turn errors about parameters into usage errors.
-
-    Errors about data pass, and so do those that the code of a user's own task raises, with their
-    traceback.
-    """
-    try:
-        yield
-    except LasoError:
-        raise
-    except ValueError as error:
-        package = str(Path(laso.__file__).parent)
-        examples = str(Path(package) / "examples")
-        raised_in = extract_tb(error.__traceback__)[-1].filename
-        if not raised_in.startswith(package) or raised_in.startswith(examples):
-            raise
-        raise typer.BadParameter(str(error)) from error
 
 
 # --------------------------------------------------------------------------- learning

@@ -7,11 +7,15 @@ import inspect
 import os
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from traceback import extract_tb
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+import laso
 from laso.errors import LasoError
 
 if TYPE_CHECKING:
@@ -90,6 +94,26 @@ def reads_files(model: SearchEstimator, task: str | None) -> bool:
     return task is not None or not isinstance(model.task_, SequenceTask)
 
 
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """Turn errors about parameters into usage errors.
+
+    Errors about data pass, and so do those that the code of a user's own task raises, with their
+    traceback.
+    """
+    try:
+        yield
+    except LasoError:
+        raise
+    except ValueError as error:
+        package = str(Path(laso.__file__).parent)
+        examples = str(Path(package) / "examples")
+        raised_in = extract_tb(error.__traceback__)[-1].filename
+        if not raised_in.startswith(package) or raised_in.startswith(examples):
+            raise
+        raise typer.BadParameter(str(error)) from error
+
+
 def load(path: str | Path, task: str | None, encoder: str | None = None) -> SearchEstimator:
     """Return the model of a file; a model of a task of the user's own needs ``task``."""
     from laso.estimators import load_model
@@ -98,12 +122,8 @@ def load(path: str | Path, task: str | None, encoder: str | None = None) -> Sear
     if encoder is not None:
         from laso.encoders import load_encoder
 
-        try:
+        with usage_errors():
             given["encoder"] = load_encoder(encoder)
-        except LasoError:
-            raise
-        except ValueError as error:
-            raise typer.BadParameter(str(error)) from None
     if task is not None:
         if not is_own(task):
             raise typer.BadParameter(f"--task is {task!r}: expected module:Class")

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from laso.cli import options
+from laso.cli.own import usage_errors
 from laso.files.atomic import check_writable
 
 
@@ -122,7 +123,7 @@ def run(
     from laso.cli import settings as s
     from laso.cli.examples import STDIN, name_for
     from laso.cli.interrupts import Interrupts
-    from laso.cli.job import learn, planned, usage_errors
+    from laso.cli.job import learn, planned
     from laso.cli.progress import display
     from laso.cli.report import Finish, save
     from laso.cli.watch import Watch

@@ -44,6 +44,20 @@ def compiled(fastmath: set[str]) -> Callable[[Kernel], Kernel]:
 
 
 @compiled(SUMS)
+def _normalise_row(row: Array, total: F, scale: Array, shift: Array, epsilon: float) -> None:
+    """Subtract the mean of a row, whose sum is known, and divide by its deviation."""
+    width = len(row)
+    mean = total / F(width)
+    squares = F(0)
+    for j in range(width):
+        difference = row[j] - mean
+        squares += difference * difference
+    factor = ONE / np.sqrt(squares / F(width) + F(epsilon))
+    for j in range(width):
+        row[j] = (row[j] - mean) * factor * scale[j] + shift[j]
+
+
+@compiled(SUMS)
 def normalise(x: Array, scale: Array, shift: Array, epsilon: float) -> None:
     """Layer normalisation: subtract the mean of each row, and divide by its deviation."""
     n, width = x.shape
@@ -52,14 +66,7 @@ def normalise(x: Array, scale: Array, shift: Array, epsilon: float) -> None:
         total = F(0)
         for j in range(width):
             total += row[j]
-        mean = total / F(width)
-        squares = F(0)
-        for j in range(width):
-            difference = row[j] - mean
-            squares += difference * difference
-        factor = ONE / np.sqrt(squares / F(width) + F(epsilon))
-        for j in range(width):
-            row[j] = (row[j] - mean) * factor * scale[j] + shift[j]
+        _normalise_row(row, total, scale, shift, epsilon)
 
 
 @compiled(SUMS)
@@ -75,14 +82,7 @@ def add_normalised(
             value = row[j] + (more[j] + bias[j])
             row[j] = value
             total += value
-        mean = total / F(width)
-        squares = F(0)
-        for j in range(width):
-            difference = row[j] - mean
-            squares += difference * difference
-        factor = ONE / np.sqrt(squares / F(width) + F(epsilon))
-        for j in range(width):
-            row[j] = (row[j] - mean) * factor * scale[j] + shift[j]
+        _normalise_row(row, total, scale, shift, epsilon)
 
 
 @compiled(PLAIN)

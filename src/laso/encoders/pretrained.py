@@ -140,7 +140,9 @@ class BertEncoder:
             for batch in batches:
                 yield self._compute(batch, out, self._room([batch]))
             return
-        threads = min(self.threads or _cores(), len(batches))
+        from laso.engine.machine import default_threads
+
+        threads = min(self.threads or default_threads(), len(batches))
         rooms = [self._room(batches) for _ in range(threads)]
 
         def compute(batch: list[Window]) -> int:
@@ -243,10 +245,6 @@ def _controller() -> Any:
     except ModuleNotFoundError as error:
         raise missing("threadpoolctl") from error
     return ThreadpoolController()
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 # --------------------------------------------------------------------------- files

@@ -295,7 +295,9 @@ def _name_of(encoder: Any) -> str:
 
 
 def _check_fingerprint(encoder: Any, name: str, expected: str) -> None:
-    found = getattr(encoder, "fingerprint", "")
+    from laso.encoders import base
+
+    found = base.fingerprint_of(encoder)
     if expected and found and found != expected:
         raise BadModel(
             f"found the encoder {_name_of(encoder)} with the fingerprint {found[:12]}, expected "

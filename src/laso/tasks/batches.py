@@ -40,7 +40,7 @@ class BatchTask:
     labels: Sequence[str] | None
     learns_vectors = True  # whether updates can tell an encoder where vectors should move
     dense: Dense | None = None
-    """The dense vectors of items, which the estimator sets; None: the task has no items' words."""
+    """Where the dense vectors of items come from, which the estimator sets; None: not set yet."""
 
     if TYPE_CHECKING:  # what Task declares
 

@@ -23,12 +23,7 @@ from laso.engine.kernels.placeholders import allowed, is_good, key, loss
 from laso.engine.kernels.promises import chosen_label, n_chosen, note_fault, write_choices
 from laso.engine.kernels.segments import expand_node, max_successors
 from laso.engine.kernels.steps import step_score
-from laso.engine.kernels.weight_updates import (
-    begin_delta,
-    clear_marks,
-    take_step,
-    update,
-)
+from laso.engine.kernels.weight_updates import begin_delta, clear_marks, take_step, update
 from laso.engine.layout import (
     BAD_KEY,
     BEST,
